@@ -1,0 +1,47 @@
+//! Schema pieces that schemars does not know: validation rules in CEL and null handling.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use serde::Serialize;
+
+/// One entry of `x-kubernetes-validations`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Rule {
+    rule: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_expression: Option<String>,
+}
+
+impl Rule {
+    pub(crate) fn new(rule: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { rule: rule.into(), message: Some(message.into()), message_expression: None }
+    }
+
+    /// The message is itself an expression, for texts that quote the value.
+    pub(crate) fn with_value(rule: impl Into<String>, expression: impl Into<String>) -> Self {
+        Self { rule: rule.into(), message: None, message_expression: Some(expression.into()) }
+    }
+}
+
+/// Makes every field non-nullable.
+///
+/// The derive marks optional fields nullable, and the API server then keeps explicit nulls, which
+/// rules trip over. Without the mark it drops them, and `field: null` means "not set".
+pub(crate) fn forbid_null(schema: &mut JSONSchemaProps) {
+    schema.nullable = None;
+    for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
+        forbid_null(property);
+    }
+    match &mut schema.items {
+        Some(JSONSchemaPropsOrArray::Schema(items)) => forbid_null(items),
+        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(forbid_null),
+        None => {}
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        forbid_null(values);
+    }
+}
