@@ -1,1 +1,7 @@
 //! placeholder
+
+pub mod conditions;
+pub mod error;
+pub mod health;
+pub mod names;
+pub mod state;

@@ -1,0 +1,107 @@
+//! All errors of a pass, sorted by what they drive.
+
+use super::{Failure, Phase, Retry};
+use crate::conditions::{messages, reasons};
+use crate::error::{Category, Error, InfrastructureError};
+use crate::health::ComponentHealth;
+
+/// The messages are those of the parent conditions that the errors turn to False.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) infrastructure: Vec<Error>,
+    pub(super) infrastructure_message: String,
+    /// Whether a write is among the infrastructure errors; no component speaks for those.
+    pub(super) write_unreachable: bool,
+    pub(super) auth: Option<String>,
+    pub(super) invalid_spec: Option<String>,
+    pub(super) missing_upstream: Option<String>,
+}
+
+impl Findings {
+    pub(super) fn of<'a>(
+        components: impl IntoIterator<Item = &'a ComponentHealth>,
+        failures: &[Failure],
+    ) -> Self {
+        let mut findings = Self::default();
+        for error in components.into_iter().flat_map(|component| &component.errors) {
+            findings.add(error);
+        }
+        // The last one noted gives its words, and that shall be the first failed delete.
+        for phase in [Phase::Apply, Phase::Delete] {
+            for failure in failures.iter().rev().filter(|failure| failure.phase == phase) {
+                findings.add_failure(failure);
+            }
+        }
+        findings
+    }
+
+    /// The component's own condition tells what exactly is wrong, so the parent's stays general.
+    fn add(&mut self, error: &Error) {
+        match error.category {
+            Category::Infrastructure | Category::Unknown => {
+                self.infrastructure.push(error.clone());
+                messages::NOT_REACHABLE.clone_into(&mut self.infrastructure_message);
+            }
+            Category::Auth => self.auth = Some(messages::AUTH_ERROR.to_owned()),
+            Category::InvalidSpec => self.invalid_spec = Some(messages::INVALID_SPEC.to_owned()),
+            Category::MissingUpstream => {
+                self.missing_upstream = Some(messages::REFERENCE_NOT_FOUND.to_owned());
+            }
+            Category::MissingDownstream | Category::ResourceExhaustion => {}
+        }
+    }
+
+    /// A failed write has no component, so the parent condition tells the whole story.
+    fn add_failure(&mut self, Failure { phase, error }: &Failure) {
+        let verb = match phase {
+            Phase::Apply => "apply",
+            Phase::Delete => "delete",
+        };
+        let message = format!("Failed to {verb} resources: {error}");
+        match error.category {
+            Category::Auth => self.auth = Some(message),
+            Category::InvalidSpec => self.invalid_spec = Some(message),
+            Category::MissingUpstream => self.missing_upstream = Some(message),
+            // A write that failed has to be repeated, whatever else was the matter.
+            Category::Infrastructure
+            | Category::Unknown
+            | Category::MissingDownstream
+            | Category::ResourceExhaustion => {
+                self.infrastructure.push(error.clone());
+                self.infrastructure_message = message;
+                self.write_unreachable = true;
+            }
+        }
+    }
+
+    pub(super) fn auth_problem(&self) -> Option<(&str, &str)> {
+        self.auth.as_deref().map(|message| (reasons::AUTH_ERROR, message))
+    }
+
+    pub(super) fn config_problem(&self) -> Option<(&str, &str)> {
+        let invalid = self.invalid_spec.as_deref().map(|text| (reasons::INVALID_SPEC, text));
+        let missing = self.missing_upstream.as_deref();
+        invalid.or_else(|| missing.map(|text| (reasons::REFERENCE_NOT_FOUND, text)))
+    }
+
+    /// The reason and message of what the user should look at first.
+    pub(super) fn headline(&self) -> Option<(&str, &str)> {
+        let unreachable = (!self.infrastructure.is_empty())
+            .then_some((reasons::INFRASTRUCTURE_ERROR, messages::INFRASTRUCTURE_ERROR));
+        self.auth_problem().or_else(|| self.config_problem()).or(unreachable)
+    }
+
+    pub(super) fn retry(&self) -> Retry {
+        match self.backoff() {
+            Retry::None if self.auth.is_some() || self.missing_upstream.is_some() => Retry::Slow,
+            retry => retry,
+        }
+    }
+
+    pub(super) fn backoff(&self) -> Retry {
+        if self.infrastructure.is_empty() {
+            return Retry::None;
+        }
+        Retry::Backoff(InfrastructureError { causes: self.infrastructure.clone() })
+    }
+}
