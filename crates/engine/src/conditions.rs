@@ -5,6 +5,8 @@
 //! True is always the good side.
 
 mod observability;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 

@@ -1,6 +1,8 @@
 //! The overall state of an object, and how it follows from its components and errors.
 
 mod engine;
+#[cfg(test)]
+mod tests;
 
 use std::convert::Infallible;
 use std::fmt;

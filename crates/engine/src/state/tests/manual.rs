@@ -1,0 +1,53 @@
+use super::*;
+use crate::conditions::ConditionSet;
+
+fn manual(state: State, ready: bool) -> Manual {
+    let mut conditions = ConditionSet::default();
+    let ready = ConditionUpdate::new("Ready", Status::from(ready), "MyReason", "mine");
+    conditions.set(ready);
+    Manual { state, conditions }
+}
+
+#[test]
+fn only_infrastructure_errors_matter_to_a_domain_that_writes_its_own_status() {
+    for (error, apply) in [
+        (Error::auth("A", ""), true),
+        (Error::invalid_spec("A", ""), true),
+        (Error::missing_upstream("A", ""), true),
+        (network_timeout(), false),
+    ] {
+        let components = [model_with(error)];
+        let decision = decide_manual(&components);
+        assert_eq!(decision.apply, apply);
+        assert_eq!(matches!(decision.retry, Retry::None), apply);
+        let verdict = evaluate_manual(manual(State::Ready, true), &first_pass(&components));
+        assert_eq!(verdict.state, State::Ready);
+        assert_eq!(matches!(verdict.retry, Retry::None), apply);
+        assert_eq!(verdict.conditions.iter().count(), 1);
+    }
+}
+
+#[test]
+fn w01_a_refused_write_shows_in_a_status_the_domain_wrote_itself() {
+    let failures = [apply_failure(Error::invalid_spec("InvalidSpec", "no"))];
+    let assessment = Assessment { failures: &failures, ..first_pass(&[]) };
+    let verdict = evaluate_manual(manual(State::Ready, true), &assessment);
+    assert_eq!(verdict.state, State::Degraded);
+    assert_eq!(shown(&verdict, "Ready"), Some((Status::False, "InvalidSpec")));
+    assert_eq!(shown(&verdict, types::CONFIG_VALID), Some((Status::False, "InvalidSpec")));
+}
+
+#[test]
+fn an_unreachable_api_has_grace_there_too_and_its_recovery_is_seen() {
+    let failures = [apply_failure(network_timeout())];
+    let assessment = Assessment { failures: &failures, ..first_pass(&[]) };
+    let verdict = evaluate_manual(manual(State::Ready, true), &assessment);
+    assert_eq!(verdict.state, State::Ready);
+    assert!(matches!(verdict.retry, Retry::Backoff(_)));
+    assert!(verdict.conditions.any_false(&[types::DEPENDENCIES_REACHABLE]));
+
+    let stored = verdict.commit(&assessment);
+    let recovered = Manual { state: State::Ready, conditions: ConditionSet::from_stored(&stored) };
+    let verdict = evaluate_manual(recovered, &first_pass(&[]));
+    assert!(verdict.conditions.all_true(&[types::DEPENDENCIES_REACHABLE, "Ready"]));
+}
