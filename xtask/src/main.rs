@@ -1,1 +1,103 @@
-fn main() {}
+//! `cargo xtask`: see `cargo xtask --help`.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks there")]
+
+use std::{env, path::PathBuf, process::ExitCode};
+
+use anyhow::Result;
+use xtask::cluster::{
+    Assets, CRD_SETS, ControlPlane, NodeAssets, Options, ensure_crds, standing,
+};
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  cluster build [--all]      build what a control plane needs; --all: fake nodes too
+  cluster up [--nodes] [--crds NAME,...]
+                             a control plane that stays; --nodes: two fake GPU nodes
+  cluster status             what of it runs (exit 1 if not all of it)
+  cluster down               end it and remove its data
+  cluster run --dir DIR      a control plane that ends with this command
+
+Environment
+  WINDLASS_CACHE             where programs are kept; default: windlass in the user's cache folder
+  KUBEBUILDER_ASSETS         a folder with kube-apiserver, etcd, kubectl, looked into first
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments.as_slice() {
+        ["--help" | "-h" | "help"] => {
+            print!("{HELP}");
+            Ok(true)
+        }
+        ["cluster", command, rest @ ..] => match cluster(command, rest) {
+            Some(outcome) => outcome,
+            None => return usage(),
+        },
+        _ => return usage(),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage() -> ExitCode {
+    eprint!("{HELP}");
+    ExitCode::from(2)
+}
+
+/// `None` if the arguments are not understood.
+fn cluster(command: &str, arguments: &[&str]) -> Option<Result<bool>> {
+    Some(match (command, arguments) {
+        ("build", []) => build(false).map(|()| true),
+        ("build", ["--all"]) => build(true).map(|()| true),
+        ("up", rest) => standing::up(&wanted(rest)?).map(|()| true),
+        ("status", []) => standing::status(),
+        ("down", []) => standing::down().map(|()| true),
+        ("run", ["--dir", dir]) => run(dir.into()),
+        _ => return None,
+    })
+}
+
+fn wanted(arguments: &[&str]) -> Option<standing::Wanted> {
+    let mut wanted = standing::Wanted::default();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match *argument {
+            "--nodes" => wanted.nodes = true,
+            "--crds" => wanted.crds.extend(rest.next()?.split(',').map(str::to_owned)),
+            _ => return None,
+        }
+    }
+    Some(wanted)
+}
+
+fn build(all: bool) -> Result<()> {
+    let assets = Assets::ensure()?;
+    for program in
+        [&assets.etcd, &assets.kube_apiserver, &assets.kube_controller_manager, &assets.kubectl]
+    {
+        println!("{}", program.display());
+    }
+    if all {
+        let nodes = NodeAssets::ensure()?;
+        println!("{}\n{}", nodes.kube_scheduler.display(), nodes.kwok.display());
+    }
+    for folder in ensure_crds(&CRD_SETS)? {
+        println!("{}", folder.display());
+    }
+    Ok(())
+}
+
+/// Waits for a process that ends only with this one: the children die with us, however we die.
+fn run(dir: PathBuf) -> Result<bool> {
+    let mut plane = ControlPlane::start(&Assets::ensure()?, Options::in_dir(dir))?;
+    println!("{}", plane.kubeconfig().display());
+    match plane.wait()? {}
+}

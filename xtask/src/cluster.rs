@@ -1,0 +1,23 @@
+//! A real Kubernetes control plane on one machine: etcd, kube-apiserver, kube-controller-manager.
+//!
+//! [`Assets`] are the programs, taken from `KUBEBUILDER_ASSETS`, the cache, or built with Go.
+//! [`ControlPlane`] runs them on loopback with a folder, keys and a token of its own, and takes
+//! them down with itself. [`standing`] keeps one running between commands for work by hand.
+//!
+//! No admin rights are needed, and nothing is shared between two control planes.
+
+mod assets;
+mod build;
+mod control_plane;
+mod crds;
+mod keys;
+mod nodes;
+mod process;
+pub mod standing;
+mod wait;
+
+pub use assets::{Assets, NodeAssets};
+pub use control_plane::{ControlPlane, Options};
+pub use crds::{CRD_SETS, apply_crds, ensure_crds};
+pub use process::Lifetime;
+pub use wait::wait_until;

@@ -1,0 +1,104 @@
+//! Fake nodes: kube-scheduler places pods, kwok reports them ready, and nothing runs.
+
+use std::{
+    io::Write,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+
+use super::{
+    NodeAssets,
+    build::yaml_files,
+    control_plane::{Arguments, free_port},
+    process::{Lifetime, Process},
+};
+
+const COUNT: usize = 2;
+
+/// Starts scheduler and kwok in the folder of a running control plane and adds the nodes.
+pub(super) fn start(
+    assets: &NodeAssets,
+    dir: &Path,
+    lifetime: Lifetime,
+    kubectl: Command,
+) -> Result<[Process; 2]> {
+    let kubeconfig = dir.join("kubeconfig");
+    let mut arguments = Arguments::default();
+    arguments
+        .path("--kubeconfig", &kubeconfig)
+        .text("--leader-elect", "false")
+        .text("--secure-port", "0");
+    let program = &assets.kube_scheduler;
+    let scheduler = Process::start("kube-scheduler", program, arguments.0, dir, lifetime)?;
+
+    let port = free_port()?;
+    let mut arguments = Arguments::default();
+    arguments
+        .path("--kubeconfig", &kubeconfig)
+        .text("--manage-all-nodes", "true")
+        .text("--server-address", &format!("127.0.0.1:{port}"))
+        .text("--node-port", &port.to_string());
+    for stage in yaml_files(&assets.stages)? {
+        arguments.path("--config", &stage);
+    }
+    let kwok = Process::start("kwok", &assets.kwok, arguments.0, dir, lifetime)?;
+    add_nodes(kubectl)?;
+    Ok([scheduler, kwok])
+}
+
+fn add_nodes(mut kubectl: Command) -> Result<()> {
+    let nodes: Vec<String> = (1..=COUNT).map(node).collect();
+    let mut child = kubectl
+        .args(["apply", "--server-side", "-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("cannot run kubectl to add nodes")?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(nodes.join("---\n").as_bytes()).context("cannot hand nodes to kubectl")?;
+    }
+    let output = child.wait_with_output().context("cannot wait for kubectl to add nodes")?;
+    if !output.status.success() {
+        bail!("cannot add nodes: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
+}
+
+/// A machine with eight GPUs of 80 GB, as the GPU operator labels it.
+fn node(number: usize) -> String {
+    let room = r#"{cpu: "64", memory: 512Gi, pods: "110", nvidia.com/gpu: "8"}"#;
+    format!(
+        r#"apiVersion: v1
+kind: Node
+metadata:
+  name: node{number}
+  annotations:
+    kwok.x-k8s.io/node: fake
+  labels:
+    kubernetes.io/hostname: node{number}
+    kubernetes.io/os: linux
+    kubernetes.io/arch: amd64
+    nvidia.com/gpu.memory: "81559"
+status:
+  capacity: {room}
+  allocatable: {room}
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_node_offers_its_gpus() {
+        let node: Value = serde_saphyr::from_str(&node(1)).unwrap();
+        assert_eq!(node["status"]["allocatable"]["nvidia.com/gpu"], "8");
+        assert_eq!(node["metadata"]["labels"]["nvidia.com/gpu.memory"], "81559");
+    }
+}

@@ -1,0 +1,10 @@
+//! The project's own tools, as a library and as `cargo xtask`.
+//!
+//! - [`cluster`]: a real Kubernetes control plane on one machine. The scenario tests use this part
+//!   as a library to start private control planes.
+//!
+//! Everything blocks and uses processes, files and nothing else: no client library, no runtime.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks there")]
+
+pub mod cache;
+pub mod cluster;
