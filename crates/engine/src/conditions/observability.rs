@@ -30,11 +30,10 @@ pub enum LogMode {
     Always,
 }
 
-/// How much has to be switched on before a line is seen.
-///
-/// A Warning condition logs as an error unless it is only meant for debugging.
+/// A line about a condition with Warning events is an error unless it is only for debugging.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogLevel {
+    Error,
     Info,
     Debug,
 }
@@ -114,7 +113,7 @@ impl Observability {
     }
 
     pub fn with_error_log(self) -> Self {
-        self.with_log(LogLevel::Info)
+        self.with_log(LogLevel::Error)
     }
 
     pub fn with_info_log(self) -> Self {
@@ -149,7 +148,7 @@ impl Observability {
     }
 
     pub fn with_recurring_error_log(self) -> Self {
-        Self { logs: LogMode::Always, log_level: LogLevel::Info, ..self }
+        Self { logs: LogMode::Always, log_level: LogLevel::Error, ..self }
     }
 
     pub fn with_recurring_warning_event(self) -> Self {

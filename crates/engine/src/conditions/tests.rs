@@ -122,7 +122,7 @@ fn absent_types_are_neither_true_nor_false() {
 fn options_change_what_they_name_and_compose_in_order() {
     use EventMode as E;
     use EventType::{Normal, Warning};
-    use LogLevel::{Debug, Info};
+    use LogLevel::{Debug, Error, Info};
     use LogMode as L;
     let default = Observability::default;
     for (how, want) in [
@@ -130,15 +130,15 @@ fn options_change_what_they_name_and_compose_in_order() {
         (default().with_debug_log(), (E::OnTransition, Normal, L::OnTransition, Debug)),
         (default().with_warning_event(), (E::OnTransition, Warning, L::OnTransition, Info)),
         (default().with_recurring(), (E::Always, Normal, L::Always, Info)),
-        (default().with_recurring_error_log(), (E::OnTransition, Normal, L::Always, Info)),
+        (default().with_recurring_error_log(), (E::OnTransition, Normal, L::Always, Error)),
         (default().with_recurring_warning_event(), (E::Always, Warning, L::OnTransition, Info)),
         (Observability::info(), (E::OnTransition, Normal, L::OnTransition, Info)),
-        (Observability::warning(), (E::OnTransition, Warning, L::OnTransition, Info)),
-        (Observability::error(), (E::Always, Warning, L::Always, Info)),
-        (default().with_critical_error(), (E::Always, Warning, L::Always, Info)),
+        (Observability::warning(), (E::OnTransition, Warning, L::OnTransition, Error)),
+        (Observability::error(), (E::Always, Warning, L::Always, Error)),
+        (default().with_critical_error(), (E::Always, Warning, L::Always, Error)),
         (Observability::silent(), (E::Never, Normal, L::Never, Info)),
         (Observability::silent().with_recurring(), (E::Never, Normal, L::Never, Info)),
-        (Observability::error().as_silent(), (E::Never, Warning, L::Never, Info)),
+        (Observability::error().as_silent(), (E::Never, Warning, L::Never, Error)),
         (Observability::silent().with_event_level(None), (E::Never, Normal, L::Never, Info)),
         (
             Observability::silent().with_event_level(Some(Warning)),
