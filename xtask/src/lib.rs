@@ -2,9 +2,14 @@
 //!
 //! - [`cluster`]: a real Kubernetes control plane on one machine. The scenario tests use this part
 //!   as a library to start private control planes.
+//! - [`check`]: what must hold before a commit; [`tidy`] and [`generate`] are its own rules.
 //!
 //! Everything blocks and uses processes, files and nothing else: no client library, no runtime.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks there")]
 
 pub mod cache;
+pub mod check;
 pub mod cluster;
+pub mod generate;
+pub mod tidy;
+pub mod workspace;

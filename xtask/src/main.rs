@@ -4,12 +4,19 @@
 use std::{env, path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
-use xtask::cluster::{
-    Assets, CRD_SETS, ControlPlane, NodeAssets, Options, ensure_crds, standing,
+use xtask::{
+    check,
+    cluster::{Assets, CRD_SETS, ControlPlane, NodeAssets, Options, ensure_crds, standing},
+    generate, tidy,
+    workspace::project_root,
 };
 
 const HELP: &str = "\
 cargo xtask COMMAND
+
+  check                      format, tidy rules, lints, generated files, dependencies
+  tidy                       the tidy rules alone
+  generate                   write the generated files under deploy/
 
   cluster build [--all]      build what a control plane needs; --all: fake nodes too
   cluster up [--nodes] [--crds NAME,...]
@@ -31,6 +38,9 @@ fn main() -> ExitCode {
             print!("{HELP}");
             Ok(true)
         }
+        ["check"] => check::run().map(|()| true),
+        ["tidy"] => tidy::check(&project_root()).map(|()| true),
+        ["generate"] => generate::write().map(|()| true),
         ["cluster", command, rest @ ..] => match cluster(command, rest) {
             Some(outcome) => outcome,
             None => return usage(),

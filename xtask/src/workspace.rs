@@ -1,0 +1,46 @@
+//! The checkout as Cargo sees it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use xshell::{Shell, cmd};
+
+/// The root of the checkout this tool was built from.
+pub fn project_root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap_or(manifest).to_path_buf()
+}
+
+/// Builds everything once and returns the windlass binary. All targets at once, so that the
+/// features of shared dependencies come out as for the tests and nothing is compiled twice.
+pub(crate) fn build() -> Result<PathBuf> {
+    let shell = shell_in(&project_root())?;
+    cmd!(shell, "cargo build --quiet --locked --workspace --all-targets")
+        .quiet()
+        .run()
+        .context("cannot build the workspace")?;
+    Ok(target_folder()?.join("debug/windlass"))
+}
+
+pub(crate) fn target_folder() -> Result<PathBuf> {
+    let metadata = metadata(&project_root())?;
+    let folder = metadata["target_directory"].as_str();
+    Ok(folder.context("cannot find the target folder in `cargo metadata`")?.into())
+}
+
+/// What `cargo metadata` says of our own packages.
+pub(crate) fn metadata(root: &Path) -> Result<Value> {
+    let shell = shell_in(root)?;
+    let text = cmd!(shell, "cargo metadata --no-deps --format-version 1")
+        .quiet()
+        .read()
+        .context("cannot read the manifests with `cargo metadata`")?;
+    serde_json::from_str(&text).context("cannot parse the answer of `cargo metadata`")
+}
+
+pub(crate) fn shell_in(root: &Path) -> Result<Shell> {
+    let shell = Shell::new().context("cannot find the current folder")?;
+    shell.change_dir(root);
+    Ok(shell)
+}
