@@ -3,6 +3,7 @@
 //! - [`cluster`]: a real Kubernetes control plane on one machine. The scenario tests use this part
 //!   as a library to start private control planes.
 //! - [`check`]: what must hold before a commit; [`tidy`] and [`generate`] are its own rules.
+//! - [`test`]: runs every tier of tests this machine can and counts them.
 //!
 //! Everything blocks and uses processes, files and nothing else: no client library, no runtime.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks there")]
@@ -11,5 +12,6 @@ pub mod cache;
 pub mod check;
 pub mod cluster;
 pub mod generate;
+pub mod test;
 pub mod tidy;
 pub mod workspace;

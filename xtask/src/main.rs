@@ -7,7 +7,7 @@ use anyhow::Result;
 use xtask::{
     check,
     cluster::{Assets, CRD_SETS, ControlPlane, NodeAssets, Options, ensure_crds, standing},
-    generate, tidy,
+    generate, test, tidy,
     workspace::project_root,
 };
 
@@ -17,6 +17,7 @@ cargo xtask COMMAND
   check                      format, tidy rules, lints, generated files, dependencies
   tidy                       the tidy rules alone
   generate                   write the generated files under deploy/
+  test [-- NEXTEST ARGS]     every tier of tests this machine can run, with counts
 
   cluster build [--all]      build what a control plane needs; --all: fake nodes too
   cluster up [--nodes] [--crds NAME,...]
@@ -28,6 +29,7 @@ cargo xtask COMMAND
 Environment
   WINDLASS_CACHE             where programs are kept; default: windlass in the user's cache folder
   KUBEBUILDER_ASSETS         a folder with kube-apiserver, etcd, kubectl, looked into first
+  WINDLASS_REQUIRE=real-api  tests fail if there is no control plane, instead of skipping
 ";
 
 fn main() -> ExitCode {
@@ -41,6 +43,10 @@ fn main() -> ExitCode {
         ["check"] => check::run().map(|()| true),
         ["tidy"] => tidy::check(&project_root()).map(|()| true),
         ["generate"] => generate::write().map(|()| true),
+        ["test"] => test::run(&[]),
+        ["test", "--", rest @ ..] => {
+            test::run(&rest.iter().map(|argument| argument.to_string()).collect::<Vec<_>>())
+        }
         ["cluster", command, rest @ ..] => match cluster(command, rest) {
             Some(outcome) => outcome,
             None => return usage(),
