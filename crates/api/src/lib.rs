@@ -11,9 +11,6 @@ pub mod duration;
 pub mod foreign;
 mod schema;
 
-#[cfg(test)]
-mod tests;
-
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 /// Every definition that an installation needs, in the order it may be applied.

@@ -21,7 +21,8 @@ impl Rule {
         Self { rule: rule.into(), message: Some(message.into()), message_expression: None }
     }
 
-    /// The message is itself an expression, for texts that quote the value.
+    /// The message is itself an expression, for texts that quote the value. It must use `format`:
+    /// the API server takes the result of `string()` for unbounded and refuses the cost.
     pub(crate) fn with_value(rule: impl Into<String>, expression: impl Into<String>) -> Self {
         Self { rule: rule.into(), message: None, message_expression: Some(expression.into()) }
     }
@@ -33,6 +34,9 @@ impl Rule {
 /// rules trip over. Without the mark it drops them, and `field: null` means "not set".
 pub(crate) fn forbid_null(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
+    if let Some(values) = &mut schema.enum_ {
+        values.retain(|value| !value.0.is_null());
+    }
     for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
         forbid_null(property);
     }

@@ -8,6 +8,9 @@ mod rules;
 mod status;
 mod traffic;
 
+#[cfg(test)]
+mod tests;
+
 pub use pod::{
     Auth, Cache, EmptyDirCache, Gpu, GpuVendor, HealthCheck, HostPathCache, PersistentVolumeCache,
     Prefetch, Resources, SecretKeyRef,
@@ -30,6 +33,7 @@ use crate::duration::GoDuration;
 use crate::schema;
 
 /// What is to be served, and how.
+#[allow(clippy::duplicated_attributes, reason = "two printer columns may have the same type")]
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "serving.zerfoo.com",
@@ -199,8 +203,6 @@ fn default_startup_timeout() -> GoDuration {
     GoDuration::from("30m")
 }
 
-// Serde passes a reference.
-#[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_zero(number: &i32) -> bool {
     *number == 0
 }

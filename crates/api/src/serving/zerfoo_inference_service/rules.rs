@@ -8,15 +8,14 @@ use crate::schema::Rule;
 /// What a model reference looks like. A leading `-` would be read by the server as a flag.
 pub const MODEL_REF_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._/-]*$";
 
-const DURATION_PATTERN: &str =
-    "^[-+]?(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$";
+const DURATION_PATTERN: &str = "^[-+]?(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$";
 
 pub(super) fn spec() -> Vec<Rule> {
     vec![Rule::with_value(
         "!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= 0 \
          || self.maxReplicas <= 0 || self.minReplicas <= self.maxReplicas",
-        "'minReplicas (' + string(self.minReplicas) + ') must be <= maxReplicas (' \
-         + string(self.maxReplicas) + ')'",
+        "'minReplicas (%d) must be <= maxReplicas (%d)'\
+         .format([self.minReplicas, self.maxReplicas])",
     )]
 }
 
@@ -39,7 +38,7 @@ pub(super) fn replicas() -> Vec<Rule> {
 pub(super) fn canary_weight() -> Vec<Rule> {
     vec![Rule::with_value(
         "self >= 0 && self <= 100",
-        "'canary weight must be 0-100, got ' + string(self)",
+        "'canary weight must be 0-100, got %d'.format([self])",
     )]
 }
 
@@ -100,9 +99,7 @@ pub(super) fn name() -> ValidationRule {
         rule: "self.metadata.name.size() <= 55 \
                && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')"
             .to_owned(),
-        message: Some(
-            "metadata.name must be a DNS-1035 label of at most 55 characters".to_owned(),
-        ),
+        message: Some("metadata.name must be a DNS-1035 label of at most 55 characters".to_owned()),
         ..Default::default()
     }
 }
@@ -114,7 +111,8 @@ pub(super) fn require_model_ref(schema: &mut Schema) {
     {
         model_ref.remove("default");
     }
-    let required = schema.ensure_object().entry("required").or_insert_with(|| Vec::<String>::new().into());
+    let required =
+        schema.ensure_object().entry("required").or_insert_with(|| Vec::<String>::new().into());
     if let Some(required) = required.as_array_mut() {
         required.push("modelRef".into());
     }
