@@ -181,4 +181,20 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
         assert!(error.contains("exit status: 3") && error.contains("the reason"), "{error}");
     }
+
+    #[test]
+    fn a_process_outlives_the_thread_that_asked_for_it() {
+        let folder = std::env::temp_dir().join(format!("xtask-thread-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let place = folder.clone();
+        let start = move || {
+            let arguments = vec![OsString::from("60")];
+            Process::start("sleep", Path::new("sleep"), arguments, &place, Lifetime::Bound)
+        };
+        let mut process = thread::spawn(start).join().unwrap().unwrap();
+        let still_running = process.check_running();
+        drop(process);
+        fs::remove_dir_all(&folder).unwrap();
+        still_running.unwrap();
+    }
 }
