@@ -153,6 +153,7 @@ pub(super) fn stages() -> Result<()> {
         return Ok(());
     }
     require_go("the stage files of kwok")?;
+    let _lock = cache::Lock::take("build")?;
     let source = module("sigs.k8s.io/kwok", KWOK_VERSION)?.join("kustomize/stage");
     let folders = ["node/fast", "node/heartbeat-with-lease", "pod/fast"];
     let mut files = Vec::new();
@@ -238,8 +239,8 @@ pub(super) fn require_go(what: &str) -> Result<()> {
         return Ok(());
     }
     bail!(
-        "cannot get {what}: not in KUBEBUILDER_ASSETS or the cache, and there is no `go` to build with; \
-         install Go 1.26 or newer, or set KUBEBUILDER_ASSETS to a folder with the Kubernetes programs"
+        "cannot get {what}: not in the cache, and there is no `go` to fetch or build it with; install \
+         Go 1.26 or newer (programs may also lie ready in the folder KUBEBUILDER_ASSETS)"
     )
 }
 
