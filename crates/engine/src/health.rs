@@ -1,6 +1,23 @@
 //! Health of the parts an object depends on, and the inspectors that read it off Kubernetes objects.
 
+pub mod autoscaler;
+pub mod deployment;
+mod events;
+pub mod http_route;
+pub mod job;
+pub mod pods;
+pub mod pvc;
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
+
+pub use autoscaler::autoscaler;
+pub use deployment::deployment;
+pub use http_route::{HttpRouteView, ParentRef, ParentStatus, http_route};
+pub use job::job;
+pub use pods::{LogKey, PodsView, pods};
+pub use pvc::pvc;
 
 use crate::conditions::reasons as condition_reasons;
 use crate::error::Error;
@@ -217,14 +234,4 @@ impl Inspection {
             blocks,
         }
     }
-}
-
-/// A container's log worth reading; the same key means the same lines.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LogKey {
-    pub namespace: String,
-    pub pod: String,
-    pub container: String,
-    pub container_id: String,
-    pub restart_count: i32,
 }

@@ -1,0 +1,60 @@
+//! What pods that have not started are waiting for.
+
+use k8s_openapi::api::core::v1::{Event, Pod};
+
+use super::words::has_phrase;
+use crate::error::Error;
+use crate::health::{Inspection, events, reasons};
+use crate::state::State;
+
+const UNSCHEDULED: &str = "FailedScheduling";
+const HELD_UP: [&str; 4] =
+    [UNSCHEDULED, "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"];
+const PULLING: &str = "Pulling";
+/// Steps that show that what held the pod up before is over.
+const MOVING: [&str; 5] = [PULLING, "Scheduled", "Pulled", "Created", "Started"];
+
+pub(super) fn inspect(pods: &[&Pod], all_events: &[Event]) -> Inspection {
+    pods.iter()
+        .find_map(|pod| from_events(pod, all_events).or_else(|| unscheduled(pod)))
+        .unwrap_or_else(|| Inspection::of(State::Pending, "PodsPending", "Pods are pending"))
+}
+
+fn from_events(pod: &Pod, all_events: &[Event]) -> Option<Inspection> {
+    let is_placed = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+    let ours = all_events.iter().filter(|event| {
+        let overtaken = is_placed && event.reason.as_deref() == Some(UNSCHEDULED);
+        !overtaken && events::is_about(event, "Pod", &pod.metadata)
+    });
+    let telling: Vec<&str> = HELD_UP.iter().chain(&MOVING).copied().collect();
+    let event = events::newest(ours, &telling)?;
+    let reason = event.reason.as_deref()?;
+    let message = event.message.as_deref().unwrap_or_default();
+    if HELD_UP.contains(&reason) {
+        let missing = missing_reference(message, message).map(Inspection::failed);
+        return Some(missing.unwrap_or_else(|| Inspection::of(State::Pending, reason, message)));
+    }
+    (reason == PULLING).then(|| Inspection::progressing(reason, message))
+}
+
+/// Events expire, the pod's own word does not.
+fn unscheduled(pod: &Pod) -> Option<Inspection> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let condition = conditions.iter().find(|c| c.type_ == "PodScheduled" && c.status == "False")?;
+    let reason = condition.reason.as_deref()?;
+    let message = condition.message.clone().unwrap_or_default();
+    Some(Inspection::of(State::Pending, reason, message))
+}
+
+/// Whether a text complains of a secret or a config map that is not there, or lacks a key.
+pub(super) fn missing_reference(text: &str, message: &str) -> Option<Error> {
+    let missing = has_phrase(text, "not found") || has_phrase(text, "couldn't find key");
+    let reason = if has_phrase(text, "secret") {
+        reasons::SECRET_NOT_FOUND
+    } else if has_phrase(text, "configmap") {
+        reasons::CONFIG_MAP_NOT_FOUND
+    } else {
+        return None;
+    };
+    missing.then(|| Error::missing_upstream(reason, message))
+}
