@@ -1,0 +1,440 @@
+//! Carries a plan out: server-side apply in order of dependency, deletes with preconditions.
+//!
+//! Nothing is decided here but whether an object is ours. What is not ours is neither written nor
+//! deleted, and what is already as wanted is not written again.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use either::Either;
+use futures::{StreamExt, stream};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
+    core::Status,
+};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    cache::Cache,
+    compare::{Difference, difference},
+    error::{Error, categorise_write, chain, is_field_conflict},
+    kind::{Kind, ObjectKey, Scope},
+    labels::MANAGED_BY,
+    object::{Object, Watched},
+    plan::{Desired, Ownership, Plan, Removal, Strategy, When},
+    reader,
+    state::{Failure, Phase},
+};
+
+/// Tells a changed object of [`Strategy::Recreate`].
+pub const SPEC_HASH: &str = "windlass.dev/spec-hash";
+
+/// Writes of one pass on their way at once.
+const PARALLEL: usize = 8;
+
+/// With this version in the body, an apply creates the object or fails: if there is one, its version
+/// is another. So an object that somebody else made in the same moment is never overwritten.
+const MUST_NOT_EXIST: &str = "1";
+
+pub struct Applier {
+    pub client: Client,
+    pub cache: Arc<Cache>,
+    /// The controller's name: field manager and `managed-by` label.
+    pub manager: &'static str,
+    pub name_label: &'static str,
+    pub unchanging: Unchanging,
+}
+
+/// Applies that turned out to change nothing although they looked as if they would: the server
+/// normalises some values in ways we cannot foresee. Remembered, so that they are not sent again.
+#[derive(Debug, Default)]
+pub struct Unchanging(Mutex<HashMap<ObjectKey, HashMap<(Kind, ObjectKey), (u64, String)>>>);
+
+/// The object on whose behalf children are written.
+#[derive(Clone, Debug)]
+pub struct Parent {
+    pub kind: Kind,
+    pub key: ObjectKey,
+    pub uid: String,
+    /// The parent's name as it stands in its children's label.
+    pub label: String,
+}
+
+/// What came of a plan.
+#[derive(Clone, Debug, Default)]
+pub struct Applied {
+    pub written: usize,
+    pub failures: Vec<Failure>,
+    pub corrections: Vec<Correction>,
+}
+
+/// A field that somebody else had changed and that is now ours again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Correction {
+    pub kind: Kind,
+    pub key: ObjectKey,
+    pub difference: Difference,
+}
+
+enum Step {
+    Unchanged,
+    Written(Option<Correction>),
+}
+
+impl Applier {
+    pub async fn run(&self, parent: &Parent, plan: &Plan) -> Applied {
+        let mut applied = Applied::default();
+        for text in &plan.rejected {
+            applied.fail(Phase::Apply, Error::invalid_spec("Unserialisable", text.clone()));
+        }
+        self.delete_all(parent, plan, When::BeforeApply, &mut applied).await;
+        for tier in plan.tiers() {
+            // Later tiers build on this one; within a tier nothing depends on anything.
+            if !applied.failures.is_empty() {
+                return applied;
+            }
+            let writes: Vec<_> =
+                tier.into_iter().map(|desired| self.apply_one(parent, desired)).collect();
+            let steps: Vec<_> = stream::iter(writes).buffered(PARALLEL).collect().await;
+            for step in steps {
+                applied.record(Phase::Apply, step);
+            }
+        }
+        if applied.failures.is_empty() {
+            self.delete_all(parent, plan, When::AfterApply, &mut applied).await;
+        }
+        applied
+    }
+
+    async fn delete_all(&self, parent: &Parent, plan: &Plan, when: When, applied: &mut Applied) {
+        for removal in plan.removals(when) {
+            let step = self.delete_one(parent, removal).await;
+            applied.record(Phase::Delete, step);
+        }
+    }
+
+    async fn apply_one(&self, parent: &Parent, desired: &Desired) -> Result<Step, Error> {
+        check_scope(parent, desired)?;
+        let mut desired = desired.clone();
+        if desired.strategy == Strategy::Recreate {
+            add_spec_hash(&mut desired);
+        }
+        if desired.ownership == Ownership::Owned {
+            add_owner(&mut desired, parent);
+        }
+        match self.live(&desired).await? {
+            None => self.create(parent, &desired).await,
+            Some(live) => self.update(parent, &desired, &live).await,
+        }
+    }
+
+    async fn create(&self, parent: &Parent, desired: &Desired) -> Result<Step, Error> {
+        let mut body = desired.body.clone();
+        set_metadata(&mut body, "resourceVersion", MUST_NOT_EXIST.into());
+        match self.patch(desired, &body).await {
+            Ok(_) => Ok(Step::Written(None)),
+            Err(kube::Error::Api(status)) if status.is_conflict() => {
+                // It exists although the cache does not know it: foreign, or the cache is behind.
+                let found = self.api(&desired.kind, &desired.key).get_opt(&desired.key.name).await;
+                match found.map_err(|error| failed("apply", desired, error))? {
+                    Some(found) => self.update(parent, desired, &found.into()).await,
+                    None => Err(Error::infrastructure(
+                        "Conflict",
+                        format!("{} is changing", describe(desired)),
+                    )),
+                }
+            }
+            Err(error) => Err(failed("apply", desired, error)),
+        }
+    }
+
+    async fn update(
+        &self,
+        parent: &Parent,
+        desired: &Desired,
+        live: &Object,
+    ) -> Result<Step, Error> {
+        if !self.is_ours(parent, desired.ownership, live) {
+            return Err(not_ours(desired, live));
+        }
+        // Nothing can be changed in an object on its way out; its end is an event.
+        if live.deleting || desired.strategy == Strategy::CreateOnce {
+            return Ok(Step::Unchanged);
+        }
+        let current = live.value();
+        if desired.strategy == Strategy::Recreate {
+            return self.recreate(desired, live, &current).await;
+        }
+        let Some(difference) = difference(&desired.body, &current, self.manager, "") else {
+            return Ok(Step::Unchanged);
+        };
+        if self.unchanging.knows(parent, desired, live) {
+            return Ok(Step::Unchanged);
+        }
+        let mut body = desired.body.clone();
+        set_metadata(&mut body, "uid", live.uid.clone().into());
+        match self.patch(desired, &body).await {
+            Ok(now) if now.resource_version == live.resource_version => {
+                self.unchanging.remember(parent, desired, &now);
+                Ok(Step::Unchanged)
+            }
+            // Not the object that was looked at, but one that took its name since.
+            Err(kube::Error::Api(status)) if status.is_invalid() && names_uid(&status) => Err(
+                Error::infrastructure("Conflict", format!("{} was replaced", describe(desired))),
+            ),
+            Ok(_) => {
+                let key = desired.key.clone();
+                let drift = difference.holder.is_some();
+                let correction = Correction { kind: desired.kind.clone(), key, difference };
+                Ok(Step::Written(drift.then_some(correction)))
+            }
+            Err(error) if is_field_conflict(&error) => Err(field_conflict(desired, error)),
+            Err(error) => Err(failed("apply", desired, error)),
+        }
+    }
+
+    async fn recreate(
+        &self,
+        desired: &Desired,
+        live: &Object,
+        current: &Value,
+    ) -> Result<Step, Error> {
+        let hash = |body: &Value| body["metadata"]["annotations"][SPEC_HASH].clone();
+        // Without a hash it was written by a predecessor and is taken as it is.
+        if hash(current).is_null() || hash(current) == hash(&desired.body) {
+            return Ok(Step::Unchanged);
+        }
+        self.delete(&desired.kind, live)
+            .await
+            .map_err(|error| failed("replace", desired, error))?;
+        // If it is gone already the new one can follow; otherwise its end is an event.
+        match self.cache.get(&desired.kind, &desired.key) {
+            Some(Some(_)) => Ok(Step::Written(None)),
+            _ => {
+                let mut body = desired.body.clone();
+                set_metadata(&mut body, "resourceVersion", MUST_NOT_EXIST.into());
+                self.patch(desired, &body).await.map_err(|e| failed("replace", desired, e))?;
+                Ok(Step::Written(None))
+            }
+        }
+    }
+
+    async fn delete_one(&self, parent: &Parent, removal: &Removal) -> Result<Step, Error> {
+        // A kind that is not watched is not served, so nothing of it exists.
+        let Some(Some(live)) = self.cache.get(&removal.kind, &removal.key) else {
+            return Ok(Step::Unchanged);
+        };
+        if live.deleting || !self.is_ours(parent, Ownership::Owned, &live) {
+            return Ok(Step::Unchanged);
+        }
+        match self.delete(&removal.kind, &live).await {
+            Ok(()) => Ok(Step::Written(None)),
+            Err(error) => {
+                let text = chain(&error);
+                let what = format!("delete failed for {} {}: {text}", removal.kind, removal.key);
+                Err(Error { message: what, ..categorise_write(&error) })
+            }
+        }
+    }
+
+    /// In the background, dependents too; only this very object, not one that took its name since.
+    async fn delete(&self, kind: &Kind, live: &Object) -> Result<(), kube::Error> {
+        let preconditions = Preconditions { uid: Some(live.uid.clone()), resource_version: None };
+        let params = DeleteParams::background().preconditions(preconditions);
+        match self.api(kind, &live.key).delete(&live.key.name, &params).await {
+            Ok(Either::Left(object)) => {
+                self.cache.put(kind, Arc::new(object.into()));
+            }
+            Ok(Either::Right(_)) => {
+                self.cache.remove(kind, &live.key, &live.uid);
+            }
+            Err(kube::Error::Api(status)) if status.is_not_found() => {
+                self.cache.remove(kind, &live.key, &live.uid);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    async fn live(&self, desired: &Desired) -> Result<Option<Arc<Object>>, Error> {
+        if let Some(cached) = self.cache.get(&desired.kind, &desired.key) {
+            return Ok(cached);
+        }
+        let found = self.api(&desired.kind, &desired.key).get_opt(&desired.key.name).await;
+        let found = found.map_err(|error| failed("apply", desired, error))?;
+        Ok(found.map(|watched| Arc::new(watched.into())))
+    }
+
+    async fn patch(&self, desired: &Desired, body: &Value) -> Result<Object, kube::Error> {
+        let mut params = PatchParams::apply(self.manager);
+        params.force = desired.ownership == Ownership::Owned;
+        let api = self.api(&desired.kind, &desired.key);
+        let object =
+            Object::from(api.patch(&desired.key.name, &params, &Patch::Apply(body)).await?);
+        self.cache.put(&desired.kind, Arc::new(object.clone()));
+        Ok(object)
+    }
+
+    fn api(&self, kind: &Kind, key: &ObjectKey) -> Api<Watched> {
+        reader::api(&self.client, kind, key.namespace.as_deref())
+    }
+
+    /// By its controlling owner; an object without one (restored from a backup, or orphaned) by our labels.
+    fn is_ours(&self, parent: &Parent, ownership: Ownership, live: &Object) -> bool {
+        let labelled = live.labels.get(MANAGED_BY).is_some_and(|value| value == self.manager);
+        match (ownership, live.controller()) {
+            (Ownership::Shared, _) => labelled,
+            (Ownership::Owned, Some(owner)) => owner.uid == parent.uid,
+            (Ownership::Owned, None) => {
+                labelled && live.labels.get(self.name_label) == Some(&parent.label)
+            }
+        }
+    }
+}
+
+impl Applied {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.written += other.written;
+        self.failures = other.failures;
+        self.corrections.extend(other.corrections);
+    }
+
+    fn record(&mut self, phase: Phase, step: Result<Step, Error>) {
+        match step {
+            Ok(Step::Unchanged) => {}
+            Ok(Step::Written(correction)) => {
+                self.written += 1;
+                self.corrections.extend(correction);
+            }
+            Err(error) => self.fail(phase, error),
+        }
+    }
+
+    fn fail(&mut self, phase: Phase, error: Error) {
+        self.failures.push(Failure { phase, error });
+    }
+}
+
+impl Unchanging {
+    fn knows(&self, parent: &Parent, desired: &Desired, live: &Object) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = known
+            .get(&parent.key)
+            .and_then(|children| children.get(&(desired.kind.clone(), desired.key.clone())));
+        entry.is_some_and(|(hash, version)| {
+            *version == live.resource_version && *hash == hash_of(&desired.body)
+        })
+    }
+
+    fn remember(&self, parent: &Parent, desired: &Desired, live: &Object) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = (hash_of(&desired.body), live.resource_version.clone());
+        let children = known.entry(parent.key.clone()).or_default();
+        children.insert((desired.kind.clone(), desired.key.clone()), entry);
+    }
+
+    /// The parent is gone, and with it the need to remember its children.
+    pub fn forget(&self, parent: &ObjectKey) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(parent);
+    }
+}
+
+fn hash_of(body: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    body.to_string().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// An owner reference that crosses namespaces makes the garbage collector remove the child.
+fn check_scope(parent: &Parent, desired: &Desired) -> Result<(), Error> {
+    let fits = match (&parent.key.namespace, desired.kind.scope) {
+        (Some(_), Scope::Cluster) => false,
+        (Some(namespace), Scope::Namespaced) => desired.key.namespace.as_ref() == Some(namespace),
+        (None, _) => true,
+    };
+    if fits || desired.ownership == Ownership::Shared {
+        return Ok(());
+    }
+    let message = format!(
+        "{} cannot be owned by {} {}: an owner must be in the same namespace",
+        describe(desired),
+        parent.kind,
+        parent.key
+    );
+    Err(Error::invalid_spec("InvalidOwner", message))
+}
+
+fn add_owner(desired: &mut Desired, parent: &Parent) {
+    let owner = json!({
+        "apiVersion": parent.kind.api_version(),
+        "kind": parent.kind.kind,
+        "name": parent.key.name,
+        "uid": parent.uid,
+        "controller": true,
+        "blockOwnerDeletion": true,
+    });
+    let Some(metadata) = desired.metadata_mut() else { return };
+    let owners = metadata.entry("ownerReferences").or_insert_with(|| Value::Array(Vec::new()));
+    if let Value::Array(owners) = owners {
+        owners.retain(|known| known["uid"] != owner["uid"]);
+        owners.push(owner);
+    }
+}
+
+fn add_spec_hash(desired: &mut Desired) {
+    let mut content = desired.body.clone();
+    if let Some(map) = content.as_object_mut() {
+        map.remove("metadata");
+    }
+    let digest = Sha256::digest(content.to_string());
+    let hash: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    if let Some(metadata) = desired.metadata_mut() {
+        let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+        annotations[SPEC_HASH] = hash.into();
+    }
+}
+
+fn set_metadata(body: &mut Value, field: &str, value: Value) {
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert(field.to_owned(), value);
+    }
+}
+
+fn describe(desired: &Desired) -> String {
+    format!("{} {}", desired.kind, desired.key)
+}
+
+fn failed(verb: &str, desired: &Desired, error: kube::Error) -> Error {
+    let text = match &error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => chain(other),
+    };
+    let message = format!("failed to {verb} {} {}: {text}", desired.kind, desired.key.name);
+    Error { message, ..categorise_write(&error) }.with_cause(error)
+}
+
+fn names_uid(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.into_iter().any(|cause| cause.field == "metadata.uid")
+}
+
+fn field_conflict(desired: &Desired, error: kube::Error) -> Error {
+    Error { reason: "FieldConflict".to_owned(), ..failed("apply", desired, error) }
+}
+
+fn not_ours(desired: &Desired, live: &Object) -> Error {
+    let holder = match live.controller() {
+        Some(owner) => format!("belongs to {} {}", owner.kind, owner.name),
+        None => "was not made by this controller".to_owned(),
+    };
+    let message = format!(
+        "{} exists and {holder}; it is left as it is. Delete or rename it, or choose another name",
+        describe(desired)
+    );
+    Error::invalid_spec("NotOwned", message)
+}

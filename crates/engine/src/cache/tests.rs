@@ -1,0 +1,87 @@
+use serde_json::json;
+
+use super::*;
+
+const LABEL: &str = "example.com/parent";
+
+fn kind() -> Kind {
+    Kind::of::<k8s_openapi::api::core::v1::ConfigMap>()
+}
+
+fn object(name: &str, uid: &str, version: u64, parent: &str) -> Arc<Object> {
+    let value = json!({ "metadata": { "name": name, "namespace": "ns", "uid": uid,
+        "resourceVersion": version.to_string(), "labels": { LABEL: parent } } });
+    Arc::new(Object::from_value(value).unwrap())
+}
+
+fn cache() -> Cache {
+    let cache = Cache::new(LABEL);
+    cache.open(&kind());
+    cache
+}
+
+fn names(cache: &Cache, parent: &str) -> Vec<String> {
+    let found = cache.list(&kind(), Some("ns"), &Selector::label(LABEL, parent)).unwrap();
+    found.iter().map(|object| object.key.name.clone()).collect()
+}
+
+#[test]
+fn a_kind_that_is_not_watched_is_not_answered() {
+    let cache = Cache::new(LABEL);
+    assert!(cache.get(&kind(), &ObjectKey::new(Some("ns"), "a")).is_none());
+    assert!(cache.list(&kind(), None, &Selector::default()).is_none());
+}
+
+#[test]
+fn an_older_version_does_not_replace_a_newer_one() {
+    let cache = cache();
+    assert_eq!(cache.put(&kind(), object("a", "u", 9, "p")), Change::New);
+    assert_eq!(cache.put(&kind(), object("a", "u", 10, "p")), Change::New);
+    assert_eq!(cache.put(&kind(), object("a", "u", 10, "p")), Change::Known);
+    assert_eq!(cache.put(&kind(), object("a", "u", 9, "p")), Change::Known);
+    let found = cache.get(&kind(), &ObjectKey::new(Some("ns"), "a")).flatten().unwrap();
+    assert_eq!(found.resource_version, "10");
+}
+
+#[test]
+fn objects_are_listed_by_parent_and_follow_their_label() {
+    let cache = cache();
+    cache.put(&kind(), object("b", "u1", 1, "p"));
+    cache.put(&kind(), object("a", "u2", 2, "p"));
+    cache.put(&kind(), object("c", "u3", 3, "q"));
+    assert_eq!(names(&cache, "p"), ["a", "b"]);
+    cache.put(&kind(), object("b", "u1", 4, "q"));
+    assert_eq!(names(&cache, "p"), ["a"]);
+    assert_eq!(names(&cache, "q"), ["b", "c"]);
+}
+
+#[test]
+fn a_late_delete_does_not_remove_the_successor() {
+    let cache = cache();
+    cache.put(&kind(), object("a", "new", 5, "p"));
+    assert!(cache.remove(&kind(), &ObjectKey::new(Some("ns"), "a"), "old").is_none());
+    assert_eq!(names(&cache, "p"), ["a"]);
+    assert!(cache.remove(&kind(), &ObjectKey::new(Some("ns"), "a"), "new").is_some());
+    assert!(names(&cache, "p").is_empty());
+}
+
+#[test]
+fn a_new_listing_forgets_what_has_gone_but_not_what_was_written_meanwhile() {
+    let cache = cache();
+    cache.put(&kind(), object("gone", "u1", 1, "p"));
+    cache.put(&kind(), object("stays", "u2", 2, "p"));
+    let known = cache.keys(&kind());
+    cache.put(&kind(), object("written", "u3", 3, "p"));
+    let listed = HashSet::from([ObjectKey::new(Some("ns"), "stays")]);
+    let gone = cache.retain(&kind(), None, &listed, &known);
+    assert_eq!(gone.iter().map(|o| o.key.name.as_str()).collect::<Vec<_>>(), ["gone"]);
+    assert_eq!(names(&cache, "p"), ["stays", "written"]);
+}
+
+#[test]
+fn a_listing_of_one_namespace_leaves_the_others() {
+    let cache = cache();
+    cache.put(&kind(), object("a", "u1", 1, "p"));
+    let gone = cache.retain(&kind(), Some("other"), &HashSet::new(), &cache.keys(&kind()));
+    assert!(gone.is_empty());
+}

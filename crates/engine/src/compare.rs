@@ -1,0 +1,203 @@
+//! Would a server-side apply change anything? Answered without asking the server.
+//!
+//! The server records in `managedFields` which fields our last apply set, and takes a field from us
+//! the moment somebody else changes it. So an apply changes nothing exactly when every wanted field is
+//! recorded as ours and holds the wanted value, and nothing is recorded as ours that is no longer
+//! wanted. The record also tells, without a schema, which lists are merged by key and which are whole.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::quantity;
+
+/// The first field that an apply would change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    pub path: FieldPath,
+    /// Who holds the field now, if it is somebody else.
+    pub holder: Option<String>,
+}
+
+/// Steps from the root of an object to a field.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldPath(Vec<String>);
+
+impl FieldPath {
+    fn child(&self, step: &str) -> Self {
+        let mut steps = self.0.clone();
+        steps.push(step.to_owned());
+        Self(steps)
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("."))
+    }
+}
+
+/// `None` if applying `desired` as `manager`, to the subresource if one is named, would leave `live`
+/// as it is.
+pub fn difference(
+    desired: &Value,
+    live: &Value,
+    manager: &str,
+    subresource: &str,
+) -> Option<Difference> {
+    let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let ours = entries.into_iter().flatten().find(|entry| {
+        is_ours(entry, desired, manager)
+            && entry.get("subresource").and_then(Value::as_str).unwrap_or_default() == subresource
+    });
+    let Some(fields) = ours.and_then(|entry| entry.get("fieldsV1")) else {
+        return Some(Difference { path: FieldPath::default(), holder: None });
+    };
+    let path = walk_root(fields, desired, live)?;
+    let holder = entries.into_iter().flatten().find_map(|entry| holder(entry, &path, manager));
+    Some(Difference { path, holder })
+}
+
+fn is_ours(entry: &Value, desired: &Value, manager: &str) -> bool {
+    entry["manager"] == manager
+        && entry["operation"] == "Apply"
+        && entry.get("apiVersion") == desired.get("apiVersion")
+}
+
+/// The root's identifying fields are not recorded by the server, so they are left out here too.
+fn walk_root(fields: &Value, desired: &Value, live: &Value) -> Option<FieldPath> {
+    const UNRECORDED: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
+    let mut wanted = desired.clone();
+    if let Some(map) = wanted.as_object_mut() {
+        map.remove("apiVersion");
+        map.remove("kind");
+    }
+    if let Some(metadata) = wanted.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|key, _| !UNRECORDED.contains(&key.as_str()));
+    }
+    walk(fields, &wanted, live, &FieldPath::default())
+}
+
+fn walk(fields: &Value, desired: &Value, live: &Value, path: &FieldPath) -> Option<FieldPath> {
+    let recorded = fields.as_object().filter(|map| map.keys().any(|key| key != "."));
+    match (desired, recorded) {
+        (Value::Object(wanted), Some(recorded)) => walk_map(recorded, wanted, live, path),
+        (Value::Array(wanted), Some(recorded)) => walk_list(recorded, wanted, live, path),
+        // No steps below: a scalar, or a map or list that is only ever set as a whole.
+        _ => (!holds(desired, live, path)).then(|| path.clone()),
+    }
+}
+
+fn walk_map(
+    recorded: &Map<String, Value>,
+    wanted: &Map<String, Value>,
+    live: &Value,
+    path: &FieldPath,
+) -> Option<FieldPath> {
+    for (key, value) in wanted {
+        let path = path.child(key);
+        match recorded.get(&format!("f:{key}")) {
+            Some(fields) => {
+                if let found @ Some(_) = walk(fields, value, &live[key.as_str()], &path) {
+                    return found;
+                }
+            }
+            None if is_empty(value) => {}
+            None => return Some(path),
+        }
+    }
+    recorded
+        .keys()
+        .filter_map(|step| step.strip_prefix("f:"))
+        .find(|key| !wanted.contains_key(*key))
+        .map(|key| path.child(key))
+}
+
+fn walk_list(
+    recorded: &Map<String, Value>,
+    wanted: &[Value],
+    live: &Value,
+    path: &FieldPath,
+) -> Option<FieldPath> {
+    let live: &[Value] = live.as_array().map_or(&[], Vec::as_slice);
+    let mut seen = 0;
+    for (step, fields) in recorded {
+        let below = path.child(step);
+        if let Some(item) = step.strip_prefix("v:") {
+            let item: Value = serde_json::from_str(item).unwrap_or_default();
+            if !wanted.contains(&item) || !live.contains(&item) {
+                return Some(below);
+            }
+            seen += 1;
+        } else if let Some(keys) = step.strip_prefix("k:") {
+            let keys: Map<String, Value> = serde_json::from_str(keys).unwrap_or_default();
+            let wanted = wanted.iter().find(|item| has_keys(item, &keys));
+            let live = live.iter().find(|item| has_keys(item, &keys));
+            let (Some(wanted), Some(live)) = (wanted, live) else { return Some(below) };
+            if let found @ Some(_) = walk(fields, wanted, live, &below) {
+                return found;
+            }
+            seen += 1;
+        }
+    }
+    // Every record met a wanted item; a wanted item without a record has yet to be applied.
+    (seen != wanted.len()).then(|| path.clone())
+}
+
+/// A key that the wanted item leaves out was filled in by the server and identifies nothing else.
+fn has_keys(item: &Value, keys: &Map<String, Value>) -> bool {
+    keys.iter().all(|(key, value)| item.get(key).is_none_or(|own| own == value))
+}
+
+/// Whether `live` is `desired`, fields filled in by the server aside.
+fn holds(desired: &Value, live: &Value, path: &FieldPath) -> bool {
+    match (desired, live) {
+        (Value::Object(wanted), Value::Object(live)) => wanted.iter().all(|(key, value)| {
+            live.get(key).map_or(is_empty(value), |live| holds(value, live, &path.child(key)))
+        }),
+        (Value::Array(wanted), Value::Array(live)) => {
+            wanted.len() == live.len()
+                && wanted.iter().zip(live).all(|(wanted, live)| holds(wanted, live, path))
+        }
+        (Value::String(wanted), Value::String(live)) => {
+            wanted == live || (is_quantity(path) && quantity::equal(wanted, live))
+        }
+        (wanted, Value::Null) => is_empty(wanted),
+        (wanted, live) => wanted == live,
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.values().all(is_empty),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+/// Where Kubernetes rewrites a quantity into its canonical form (`1000m` becomes `1`).
+fn is_quantity(path: &FieldPath) -> bool {
+    const HOLDERS: [&str; 4] = ["requests", "limits", "capacity", "hard"];
+    const FIELDS: [&str; 4] = ["sizeLimit", "averageValue", "value", "divisor"];
+    let mut steps = path.0.iter().rev().map(String::as_str);
+    let last = steps.next().unwrap_or_default();
+    FIELDS.contains(&last) || steps.next().is_some_and(|holder| HOLDERS.contains(&holder))
+}
+
+/// The manager of `entry` if it holds the field at `path` and is not us.
+fn holder(entry: &Value, path: &FieldPath, manager: &str) -> Option<String> {
+    let name = entry.get("manager")?.as_str()?;
+    if name == manager {
+        return None;
+    }
+    let mut fields = entry.get("fieldsV1")?;
+    for step in &path.0 {
+        // List steps are kept as recorded (`k:{…}`), map steps by their bare name.
+        fields = fields.get(step).or_else(|| fields.get(format!("f:{step}")))?;
+    }
+    Some(name.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,290 @@
+//! Runs one domain: watches feed the queue, workers take from it.
+//!
+//! Watches run from the start, also while another operator leads, so that taking over is quick.
+
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::FutureExt;
+use kube::Client;
+use tokio::{task::JoinSet, time::Instant};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use crate::{
+    apis::Apis,
+    apply::{Applier, Unchanging},
+    cache::Cache,
+    domain::{Access, Domain, Identity, Need, Watch},
+    kind::{Kind, ObjectKey},
+    labels::MANAGED_BY,
+    lease::Clock,
+    metrics::{Metrics, Outcome},
+    object::Object,
+    pipeline::{Pass, Pipeline},
+    queue::{Again, Delays, Queue},
+    reader::ClusterReader,
+    report::Reporter,
+    watch::{Scoped, Watcher},
+};
+
+/// What all controllers of one operator share.
+#[derive(Clone)]
+pub struct Runtime {
+    pub client: Client,
+    pub apis: Apis,
+    pub metrics: Metrics,
+    pub clock: Clock,
+    /// Names this process in events.
+    pub instance: String,
+    /// Empty for all.
+    pub namespaces: Vec<String>,
+    pub concurrency: usize,
+    pub delays: Delays,
+}
+
+/// A controller whose watches are running.
+pub struct Controller<D: Domain> {
+    shared: Arc<Shared<D>>,
+    /// Held for its end: dropping it ends the watches.
+    _watches: JoinSet<()>,
+}
+
+struct Shared<D: Domain> {
+    pipeline: Pipeline<D>,
+    queue: Queue,
+    runtime: Runtime,
+    /// Watches that have not yet seen all that exists.
+    unsynced: AtomicUsize,
+    synced: tokio::sync::Notify,
+}
+
+/// The kinds of a domain that may be missing from the API: its own and its optional children.
+pub fn optional_kinds<D: Domain>(domain: &D) -> Vec<Kind> {
+    let optional = domain.watches().into_iter().filter(|watch| watch.need == Need::Optional);
+    optional.map(|watch| watch.kind).chain([Kind::of::<D::Object>()]).collect()
+}
+
+impl<D: Domain> Controller<D> {
+    /// Starts the watches. They end when the controller is dropped.
+    pub fn start(domain: D, runtime: Runtime) -> Self {
+        let identity = domain.identity();
+        let watches = domain.watches();
+        let kind = Kind::of::<D::Object>();
+        let pipeline = pipeline(domain, &identity, &runtime);
+        let shared = Arc::new(Shared {
+            pipeline,
+            queue: Queue::default(),
+            runtime,
+            unsynced: AtomicUsize::new(watches.len() + 1),
+            synced: tokio::sync::Notify::new(),
+        });
+        let mut tasks = JoinSet::new();
+        let own = Watch { kind, need: Need::Optional, access: Access::Read };
+        tasks.spawn(shared.clone().keep_watching(own, None));
+        let selector = format!("{MANAGED_BY}={}", identity.controller);
+        for watch in watches {
+            tasks.spawn(shared.clone().keep_watching(watch, Some(selector.clone())));
+        }
+        Self { shared, _watches: tasks }
+    }
+
+    pub fn is_synced(&self) -> bool {
+        self.shared.unsynced.load(Ordering::Acquire) == 0
+    }
+
+    /// Works until told to stop, then finishes what has begun. Dropped, it makes no further request.
+    pub async fn work(&self, stop: CancellationToken) {
+        if stop.run_until_cancelled(self.shared.wait_until_synced()).await.is_none() {
+            return;
+        }
+        let mut workers = JoinSet::new();
+        for _ in 0..self.shared.runtime.concurrency.max(1) {
+            workers.spawn(self.shared.clone().worker(stop.clone()));
+        }
+        while workers.join_next().await.is_some() {}
+    }
+}
+
+fn pipeline<D: Domain>(domain: D, identity: &Identity, runtime: &Runtime) -> Pipeline<D> {
+    let cache = Arc::new(Cache::new(identity.name_label));
+    let client = runtime.client.clone();
+    Pipeline {
+        domain,
+        kind: Kind::of::<D::Object>(),
+        identity: identity.clone(),
+        client: client.clone(),
+        cache: cache.clone(),
+        reader: ClusterReader {
+            client: client.clone(),
+            cache: cache.clone(),
+            apis: runtime.apis.clone(),
+        },
+        applier: Applier {
+            client: client.clone(),
+            cache,
+            manager: identity.controller,
+            name_label: identity.name_label,
+            unchanging: Unchanging::default(),
+        },
+        reporter: Reporter::new(client, identity.controller, &runtime.instance),
+        clock: runtime.clock.clone(),
+    }
+}
+
+impl<D: Domain> Shared<D> {
+    /// Watches a kind for as long as the API serves it, again and again.
+    async fn keep_watching(self: Arc<Self>, watch: Watch, selector: Option<String>) {
+        let mut served = self.runtime.apis.follow(&watch.kind);
+        // What is not served has nothing to be waited for.
+        let mut first = true;
+        loop {
+            if let Some(served) = &mut served
+                && !*served.borrow_and_update()
+            {
+                if std::mem::take(&mut first) {
+                    self.one_synced();
+                }
+                if served.wait_for(|served| *served).await.is_err() {
+                    return;
+                }
+            }
+            let ends = async {
+                match &mut served {
+                    Some(served) => drop(served.wait_for(|served| !*served).await),
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = self.watch_once(&watch.kind, selector.clone(), first) => {}
+                () = ends => {}
+            }
+            first = false;
+            self.gone(&watch.kind);
+        }
+    }
+
+    async fn watch_once(&self, kind: &Kind, selector: Option<String>, first: bool) {
+        let own = *kind == self.pipeline.kind;
+        let scope =
+            Scoped { kind: kind.clone(), selector, namespaces: self.runtime.namespaces.clone() };
+        let watcher = Watcher {
+            client: self.runtime.client.clone(),
+            scope,
+            cache: self.pipeline.cache.clone(),
+            metrics: self.runtime.metrics.clone(),
+        };
+        let synced = || {
+            if first {
+                self.one_synced();
+            } else if !own {
+                // The API came back or is new: what could not be done before may be possible now.
+                self.wake_all();
+            }
+        };
+        let changed = |object: &Object| self.wake(own, object);
+        watcher.run(synced, changed).await;
+    }
+
+    /// The API no longer serves the kind, so nothing of it exists.
+    fn gone(&self, kind: &Kind) {
+        let objects = self.pipeline.cache.close(kind);
+        tracing::info!(%kind, objects = objects.len(), "no longer watched");
+        self.wake_all();
+    }
+
+    fn wake_all(&self) {
+        for key in self.pipeline.cache.keys(&self.pipeline.kind) {
+            self.add(key);
+        }
+    }
+
+    fn wake(&self, own: bool, object: &Object) {
+        let key = if own {
+            Some(object.key.clone())
+        } else {
+            parent_of(object, &self.pipeline.kind, &self.pipeline.identity)
+        };
+        if let Some(key) = key {
+            self.add(key);
+        }
+    }
+
+    fn add(&self, key: ObjectKey) {
+        self.queue.add(key);
+        self.runtime.metrics.queue_depth(&self.pipeline.kind, self.queue.depth());
+    }
+
+    fn one_synced(&self) {
+        if self.unsynced.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.synced.notify_waiters();
+        }
+    }
+
+    async fn wait_until_synced(&self) {
+        loop {
+            let notified = self.synced.notified();
+            if self.unsynced.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    async fn worker(self: Arc<Self>, stop: CancellationToken) {
+        let kind = &self.pipeline.kind;
+        while let Some(key) = stop.run_until_cancelled(self.queue.next()).await {
+            let mut claim = Claim { shared: &self, key, again: Again::After(Duration::ZERO) };
+            self.runtime.metrics.queue_depth(kind, self.queue.depth());
+            let started = Instant::now();
+            let pass = self.pass(&claim.key).await;
+            let seconds = started.elapsed().as_secs_f64();
+            self.runtime.metrics.reconciled(kind, pass.outcome, seconds);
+            claim.again = pass.again;
+        }
+    }
+
+    async fn pass(&self, key: &ObjectKey) -> Pass {
+        let span = tracing::info_span!(
+            "reconcile",
+            kind = %self.pipeline.kind,
+            namespace = key.namespace.as_deref().unwrap_or_default(),
+            name = key.name,
+        );
+        let pass = AssertUnwindSafe(self.pipeline.reconcile(key)).catch_unwind();
+        pass.instrument(span.clone()).await.unwrap_or_else(|_| {
+            // The panic hook has printed where; the other objects must not suffer.
+            span.in_scope(|| tracing::error!("the pass panicked"));
+            Pass { outcome: Outcome::Panic, ..Pass::RETRY }
+        })
+    }
+}
+
+/// A key taken from the queue. Dropped before a pass has ended (the lease was lost), it goes back.
+struct Claim<'a, D: Domain> {
+    shared: &'a Shared<D>,
+    key: ObjectKey,
+    again: Again,
+}
+
+impl<D: Domain> Drop for Claim<'_, D> {
+    fn drop(&mut self) {
+        self.shared.queue.done(&self.key, self.again, &self.shared.runtime.delays);
+    }
+}
+
+/// Children name their parent as owner; grandchildren (pods) carry our label.
+fn parent_of(object: &Object, parent: &Kind, identity: &Identity) -> Option<ObjectKey> {
+    let namespace = object.key.namespace.as_deref();
+    let owner = object
+        .controller()
+        .filter(|owner| owner.kind == parent.kind && owner.api_version == parent.api_version());
+    let name = owner.map(|owner| &owner.name).or_else(|| object.labels.get(identity.name_label))?;
+    Some(ObjectKey::new(namespace, name))
+}

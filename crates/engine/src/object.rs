@@ -1,0 +1,166 @@
+//! An API object of any kind, as it came: the JSON text plus the few metadata the engine works with.
+//!
+//! Text instead of a tree keeps the caches small, and nothing but broken metadata can make an object
+//! unreadable: whether a domain's type fits is found out when the domain reads it.
+
+use std::{borrow::Cow, collections::BTreeMap, fmt};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::{
+    Resource,
+    core::{ApiResource, DynamicResourceScope},
+};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::kind::ObjectKey;
+
+#[derive(Clone)]
+pub struct Object {
+    pub key: ObjectKey,
+    pub uid: String,
+    pub resource_version: String,
+    pub generation: i64,
+    pub labels: BTreeMap<String, String>,
+    pub owners: Vec<OwnerReference>,
+    pub deleting: bool,
+    json: Box<str>,
+}
+
+/// The JSON text does not fit the type asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {key} as {kind}")]
+pub struct Unreadable {
+    pub key: ObjectKey,
+    pub kind: String,
+    pub source: serde_json::Error,
+}
+
+impl Object {
+    pub fn parse<K: DeserializeOwned>(&self) -> Result<K, Unreadable> {
+        serde_json::from_str(&self.json).map_err(|source| Unreadable {
+            key: self.key.clone(),
+            kind: std::any::type_name::<K>().rsplit("::").next().unwrap_or_default().to_owned(),
+            source,
+        })
+    }
+
+    /// The object as a tree.
+    pub fn value(&self) -> Value {
+        // The text was produced from a tree by this module, so it always parses.
+        serde_json::from_str(&self.json).unwrap_or_default()
+    }
+
+    pub fn json(&self) -> &str {
+        &self.json
+    }
+
+    pub fn from_value(value: Value) -> Result<Self, serde_json::Error> {
+        Watched::from_value(value).map(Self::from)
+    }
+
+    /// The owner that manages this object, if it has one.
+    pub fn controller(&self) -> Option<&OwnerReference> {
+        self.owners.iter().find(|owner| owner.controller == Some(true))
+    }
+
+    /// Whether `self` was written after `other`, both being versions of one object.
+    ///
+    /// Versions are compared as numbers, which Kubernetes promises since 1.35 and every etcd-backed
+    /// server has always done; a version that is no number counts as newer, as a watch delivers in order.
+    pub fn is_newer_than(&self, other: &Self) -> bool {
+        match (self.resource_version.parse::<u64>(), other.resource_version.parse::<u64>()) {
+            (Ok(ours), Ok(theirs)) => ours > theirs,
+            _ => true,
+        }
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Never the content: it may be a Secret's.
+        write!(f, "Object({} at {})", self.key, self.resource_version)
+    }
+}
+
+impl From<Watched> for Object {
+    fn from(watched: Watched) -> Self {
+        let Watched { metadata, json } = watched;
+        Self {
+            key: ObjectKey {
+                namespace: metadata.namespace,
+                name: metadata.name.unwrap_or_default(),
+            },
+            uid: metadata.uid.unwrap_or_default(),
+            resource_version: metadata.resource_version.unwrap_or_default(),
+            generation: metadata.generation.unwrap_or_default(),
+            labels: metadata.labels.unwrap_or_default(),
+            owners: metadata.owner_references.unwrap_or_default(),
+            deleting: metadata.deletion_timestamp.is_some(),
+            json,
+        }
+    }
+}
+
+/// The form in which kube's client and watcher hand over an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Watched {
+    metadata: ObjectMeta,
+    json: Box<str>,
+}
+
+impl Watched {
+    fn from_value(mut value: Value) -> Result<Self, serde_json::Error> {
+        // Most of an object's managed fields are only ever compared as text.
+        let managed =
+            value.get_mut("metadata").and_then(|m| m.as_object_mut()?.remove("managedFields"));
+        let metadata = ObjectMeta::deserialize(value.get("metadata").unwrap_or(&Value::Null))?;
+        if let (Some(managed), Some(map)) =
+            (managed, value.get_mut("metadata").and_then(Value::as_object_mut))
+        {
+            map.insert("managedFields".to_owned(), managed);
+        }
+        Ok(Self { metadata, json: serde_json::to_string(&value)?.into_boxed_str() })
+    }
+}
+
+impl<'de> Deserialize<'de> for Watched {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_value(Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+impl Serialize for Watched {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serde_json::from_str::<Value>(&self.json)
+            .map_err(serde::ser::Error::custom)?
+            .serialize(serializer)
+    }
+}
+
+impl Resource for Watched {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(dt: &ApiResource) -> Cow<'_, str> {
+        dt.kind.as_str().into()
+    }
+    fn group(dt: &ApiResource) -> Cow<'_, str> {
+        dt.group.as_str().into()
+    }
+    fn version(dt: &ApiResource) -> Cow<'_, str> {
+        dt.version.as_str().into()
+    }
+    fn plural(dt: &ApiResource) -> Cow<'_, str> {
+        dt.plural.as_str().into()
+    }
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,348 @@
+//! One pass over one object: fetch → compose → plan → decide → apply → status → report.
+//!
+//! After a pass has written something it looks again, so that status is never computed from objects
+//! it has itself outdated.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{
+    Client, Resource,
+    api::{Patch, PatchParams},
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    apply::{Applied, Applier, Parent},
+    cache::Cache,
+    compare::difference,
+    conditions::{ConditionSet, ConditionUpdate, Observability, Status, types},
+    domain::{Domain, Health, Identity, Overall},
+    error::{Error, chain},
+    fetch::Reader,
+    kind::{Kind, ObjectKey},
+    labels::{self, ControllerLabels},
+    lease::Clock,
+    metrics::Outcome,
+    names,
+    object::Object,
+    plan::Plan,
+    queue::Again,
+    reader::{self, ClusterReader},
+    report::Reporter,
+    state::{self, Assessment, Failure, Manual, Phase, Retry, State, Verdict},
+};
+
+/// Writes may uncover the next change (a deleted autoscaler frees a field); more rounds than this
+/// mean that something writes against us, which is better left to the queue.
+const ROUNDS: usize = 3;
+
+pub struct Pipeline<D: Domain> {
+    pub domain: D,
+    pub kind: Kind,
+    pub identity: Identity,
+    pub client: Client,
+    pub cache: Arc<Cache>,
+    pub reader: ClusterReader,
+    pub applier: Applier,
+    pub reporter: Reporter,
+    pub clock: Clock,
+}
+
+/// How a pass ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pass {
+    pub again: Again,
+    pub outcome: Outcome,
+}
+
+impl Pass {
+    pub(crate) const IDLE: Self = Self { again: Again::OnEvent, outcome: Outcome::Success };
+    pub(crate) const RETRY: Self = Self { again: Again::Backoff, outcome: Outcome::Retry };
+}
+
+/// What one look at the cluster gives.
+pub struct Look<O> {
+    pub observed: O,
+    pub plan: Plan,
+    pub health: Health,
+}
+
+/// The pure middle: the same for the reconciler, `windlass render` and the tests.
+pub async fn look<D: Domain>(
+    domain: &D,
+    reader: &dyn Reader,
+    object: &D::Object,
+    now: Timestamp,
+) -> Look<D::Observed> {
+    let fetched = domain.fetch(reader, object).await;
+    let observed = domain.compose(object, fetched, now);
+    let mut plan = domain.plan(object, &observed);
+    let health = domain.health(object, &observed);
+    let parent_labels = object.meta().labels.clone().unwrap_or_default();
+    let rules = domain.label_rules(&observed);
+    let identity = domain.identity();
+    let ours = ControllerLabels {
+        managed_by: identity.controller.to_owned(),
+        name_key: identity.name_label.to_owned(),
+        owner_name: object.meta().name.clone().unwrap_or_default(),
+    };
+    for desired in &mut plan.apply {
+        labels::propagate(&parent_labels, &mut desired.body, &rules);
+        labels::add_controller_labels(&mut desired.body, &ours);
+    }
+    Look { observed, plan, health }
+}
+
+impl<D: Domain> Pipeline<D> {
+    pub async fn reconcile(&self, key: &ObjectKey) -> Pass {
+        let Some(Some(stored)) = self.cache.get(&self.kind, key) else {
+            self.reporter.forget(key);
+            self.applier.unchanging.forget(key);
+            return Pass::IDLE;
+        };
+        let object: D::Object = match stored.parse() {
+            Ok(object) => object,
+            Err(error) => return self.unreadable(&stored, &error).await,
+        };
+        if stored.deleting {
+            return self.finalize(&stored, &object).await;
+        }
+        if let Some(pass) = self.ensure_finalizer(&stored, object.meta()).await {
+            return pass;
+        }
+        if names::is_paused(object.meta().annotations.as_ref()) {
+            return self.paused(&stored).await;
+        }
+        self.converge(&stored, &object).await
+    }
+
+    async fn converge(&self, stored: &Object, object: &D::Object) -> Pass {
+        let now = (self.clock)();
+        let parent = self.parent(stored);
+        let mut look = look(&self.domain, &self.reader, object, now).await;
+        let mut applied = Applied::default();
+        for _ in 0..ROUNDS {
+            let decision = match &look.health.manual {
+                Some(_) => state::decide_manual(&look.health.components),
+                None => state::decide(&look.health.components),
+            };
+            if !decision.apply {
+                break;
+            }
+            let round = self.applier.run(&parent, &look.plan).await;
+            let settled = round.written == 0 || !round.failures.is_empty();
+            applied.add(round);
+            if applied.written > 0 {
+                look = self::look(&self.domain, &self.reader, object, now).await;
+            }
+            if settled {
+                break;
+            }
+        }
+        let before = Before::of(stored);
+        let verdict = judge(&look.health, &applied.failures, &before, stored.generation, now);
+        let pass = conclude(&verdict, &applied, &look.plan);
+        let status = self.status(object, &look.observed, &verdict, &before, stored.generation, now);
+        match self.write_status(stored, status).await {
+            Ok(()) => {}
+            Err(kube::Error::Api(status)) if status.is_not_found() => return Pass::IDLE,
+            Err(error) => {
+                tracing::warn!(error = chain(&error), "status update failed");
+                return Pass::RETRY;
+            }
+        }
+        let reference = self.reference(stored);
+        self.reporter.conditions(&reference, &before.conditions, &verdict.conditions, now).await;
+        self.reporter.corrections(&reference, &applied.corrections).await;
+        if before.observed_generation != Some(stored.generation) {
+            self.reporter.notices(&reference, &look.health.notices).await;
+        }
+        pass
+    }
+
+    fn status(
+        &self,
+        object: &D::Object,
+        observed: &D::Observed,
+        verdict: &Verdict,
+        before: &Before,
+        generation: i64,
+        now: Timestamp,
+    ) -> Map<String, Value> {
+        let ready = verdict.conditions.get(types::READY);
+        let overall = Overall {
+            state: verdict.state,
+            ready: ready.is_some_and(|condition| condition.status == Status::True),
+            message: ready.map(|condition| condition.message.clone()).unwrap_or_default(),
+        };
+        let mut status = self.domain.status(object, observed, &overall);
+        let conditions = verdict.conditions.commit(&before.conditions, generation, now);
+        status.insert("status".to_owned(), verdict.state.as_str().into());
+        status.insert("observedGeneration".to_owned(), generation.into());
+        status.insert("conditions".to_owned(), json!(conditions));
+        status
+    }
+
+    /// Only if it differs, and without a version: nobody else writes these fields.
+    async fn write_status(
+        &self,
+        stored: &Object,
+        status: Map<String, Value>,
+    ) -> Result<(), kube::Error> {
+        let body = json!({
+            "apiVersion": self.kind.api_version(),
+            "kind": self.kind.kind,
+            "metadata": { "name": stored.key.name, "uid": stored.uid },
+            "status": status,
+        });
+        // The newest known version: an earlier round of this pass may have written already.
+        let live = self.cache.get(&self.kind, &stored.key).flatten();
+        let live = live.as_deref().unwrap_or(stored).value();
+        if difference(&body, &live, self.identity.controller, "status").is_none() {
+            return Ok(());
+        }
+        let api = reader::api(&self.client, &self.kind, stored.key.namespace.as_deref());
+        let params = PatchParams::apply(self.identity.controller).force();
+        let written = api.patch_status(&stored.key.name, &params, &Patch::Apply(&body)).await?;
+        self.cache.put(&self.kind, Arc::new(written.into()));
+        Ok(())
+    }
+
+    /// Touches nothing but the condition that tells why nothing happens.
+    async fn paused(&self, stored: &Object) -> Pass {
+        let before = Before::of(stored);
+        let mut conditions = ConditionSet::from_stored(&before.conditions);
+        conditions.set(
+            ConditionUpdate::new(
+                types::RECONCILIATION_PAUSED,
+                Status::True,
+                "PausedByAnnotation",
+                "An annotation pauses reconciliation; the other conditions are of the time before",
+            )
+            .with(Observability::silent()),
+        );
+        tracing::debug!("paused");
+        self.keep_status_with(stored, &before, &conditions).await
+    }
+
+    /// The object does not fit our type: only possible where the CRD's schema was loosened.
+    async fn unreadable(&self, stored: &Object, error: &crate::object::Unreadable) -> Pass {
+        let before = Before::of(stored);
+        let error = Error::invalid_spec("InvalidSpec", chain(error));
+        let failure = Failure { phase: Phase::Apply, error };
+        let now = (self.clock)();
+        let health = Health::default();
+        let verdict = judge(&health, &[failure], &before, stored.generation, now);
+        self.keep_status_with(stored, &before, &verdict.conditions).await
+    }
+
+    async fn keep_status_with(
+        &self,
+        stored: &Object,
+        before: &Before,
+        conditions: &ConditionSet,
+    ) -> Pass {
+        let now = (self.clock)();
+        let mut status = before.status.clone();
+        let generation = before.observed_generation.unwrap_or(stored.generation);
+        let committed = conditions.commit(&before.conditions, generation, now);
+        status.insert("conditions".to_owned(), json!(committed));
+        match self.write_status(stored, status).await {
+            Ok(()) => Pass { again: Again::OnEvent, outcome: Outcome::Blocked },
+            Err(error) => {
+                tracing::warn!(error = chain(&error), "status update failed");
+                Pass::RETRY
+            }
+        }
+    }
+
+    pub(crate) fn parent(&self, stored: &Object) -> Parent {
+        Parent {
+            kind: self.kind.clone(),
+            key: stored.key.clone(),
+            uid: stored.uid.clone(),
+            label: labels::owner_label(&stored.key.name),
+        }
+    }
+
+    pub(crate) fn reference(&self, stored: &Object) -> k8s_openapi::api::core::v1::ObjectReference {
+        k8s_openapi::api::core::v1::ObjectReference {
+            api_version: Some(self.kind.api_version()),
+            kind: Some(self.kind.kind.to_string()),
+            name: Some(stored.key.name.clone()),
+            namespace: stored.key.namespace.clone(),
+            uid: Some(stored.uid.clone()),
+            ..Default::default()
+        }
+    }
+}
+
+/// The status as it was stored before the pass.
+struct Before {
+    status: Map<String, Value>,
+    conditions: Vec<Condition>,
+    state: Option<State>,
+    observed_generation: Option<i64>,
+}
+
+impl Before {
+    fn of(stored: &Object) -> Self {
+        let mut value = stored.value();
+        let status = match value.get_mut("status").map(Value::take) {
+            Some(Value::Object(status)) => status,
+            _ => Map::new(),
+        };
+        let stored = status.get("conditions").and_then(Value::as_array);
+        let parse = |value: &Value| serde_json::from_value(value.clone()).ok();
+        Self {
+            conditions: stored.into_iter().flatten().filter_map(parse).collect(),
+            state: status.get("status").and_then(Value::as_str).and_then(|s| s.parse().ok()),
+            observed_generation: status.get("observedGeneration").and_then(Value::as_i64),
+            status,
+        }
+    }
+}
+
+fn judge(
+    health: &Health,
+    failures: &[Failure],
+    before: &Before,
+    generation: i64,
+    now: Timestamp,
+) -> Verdict {
+    let assessment = Assessment {
+        components: &health.components,
+        failures,
+        extra: &health.conditions,
+        stored: &before.conditions,
+        stored_state: before.state,
+        generation,
+        now,
+    };
+    let mut verdict = match &health.manual {
+        Some(manual) => {
+            let manual = Manual { state: manual.state, conditions: manual.conditions.clone() };
+            state::evaluate_manual(manual, &assessment)
+        }
+        None => state::evaluate(&assessment),
+    };
+    verdict.conditions.delete(types::RECONCILIATION_PAUSED);
+    verdict
+}
+
+fn conclude(verdict: &Verdict, applied: &Applied, plan: &Plan) -> Pass {
+    let soon = plan.requeue_after.into_iter().chain(verdict.requeue_after).min();
+    // What stands in the way of a write need not be watched (a foreign object, a quota, a webhook).
+    let slow = matches!(verdict.retry, Retry::Slow) || !applied.failures.is_empty();
+    match (&verdict.retry, soon) {
+        (Retry::Backoff(error), _) => {
+            tracing::warn!(error = chain(error), "pass failed");
+            Pass::RETRY
+        }
+        (_, Some(delay)) => Pass { again: Again::After(delay), outcome: Outcome::Success },
+        (_, None) if slow => Pass { again: Again::Slowly, outcome: Outcome::Blocked },
+        (_, None) => Pass::IDLE,
+    }
+}

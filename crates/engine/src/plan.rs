@@ -1,0 +1,199 @@
+//! What a pass wants to do to the cluster, as a value: `apply` carries it out and decides nothing.
+
+use std::time::Duration;
+
+use kube::{Resource, ResourceExt};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::kind::{Kind, ObjectKey, TypedScope};
+
+/// Ordered changes; the order is settled by [`Plan::applies`], not by the order of calls.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    pub apply: Vec<Desired>,
+    pub delete: Vec<Removal>,
+    /// Look again after this time even if nothing happens in the cluster.
+    pub requeue_after: Option<Duration>,
+    /// Objects that could not be written down; reported, never dropped.
+    pub rejected: Vec<String>,
+}
+
+/// An object as it should be, holding only the fields that are ours.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Desired {
+    pub kind: Kind,
+    pub key: ObjectKey,
+    pub body: Value,
+    pub ownership: Ownership,
+    pub strategy: Strategy,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ownership {
+    /// Garbage-collected with the parent, and ours alone: our fields are forced.
+    Owned,
+    /// Outlives the parent or is shared by several: no owner reference, and a field that somebody
+    /// else holds is a conflict to report.
+    Shared,
+}
+
+/// How a difference between wanted and live is mended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    Apply,
+    /// The API server refuses changes (claims, most of a Job): what exists is left as it is.
+    CreateOnce,
+    /// A changed object is deleted and made again; the change is seen by a hash kept on the object.
+    Recreate,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    pub kind: Kind,
+    pub key: ObjectKey,
+    pub when: When,
+}
+
+/// Deletes follow a successful apply, except where the old object stands in the way of the new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    BeforeApply,
+    AfterApply,
+}
+
+impl Plan {
+    pub fn apply<K>(&mut self, object: &K)
+    where
+        K: Resource<DynamicType = (), Scope: TypedScope> + Serialize,
+    {
+        self.add(object, Ownership::Owned, Strategy::of(&Kind::of::<K>()));
+    }
+
+    pub fn apply_shared<K>(&mut self, object: &K)
+    where
+        K: Resource<DynamicType = (), Scope: TypedScope> + Serialize,
+    {
+        self.add(object, Ownership::Shared, Strategy::of(&Kind::of::<K>()));
+    }
+
+    pub fn add<K>(&mut self, object: &K, ownership: Ownership, strategy: Strategy)
+    where
+        K: Resource<DynamicType = (), Scope: TypedScope> + Serialize,
+    {
+        match Desired::new(object, ownership, strategy) {
+            Ok(desired) => self.apply.push(desired),
+            Err(cause) => self.rejected.push(format!(
+                "{} {} cannot be written as JSON: {cause}",
+                K::kind(&()),
+                object.name_any()
+            )),
+        }
+    }
+
+    /// Deletes the object if it exists and is ours.
+    pub fn delete<K>(&mut self, namespace: Option<&str>, name: &str, when: When)
+    where
+        K: Resource<DynamicType = (), Scope: TypedScope>,
+    {
+        self.delete.push(Removal {
+            kind: Kind::of::<K>(),
+            key: ObjectKey::new(namespace, name),
+            when,
+        });
+    }
+
+    pub fn requeue_after(&mut self, delay: Duration) {
+        self.requeue_after = Some(self.requeue_after.map_or(delay, |known| known.min(delay)));
+    }
+
+    /// The objects to apply in groups: what stands in one group may be written in any order.
+    pub fn tiers(&self) -> Vec<Vec<&Desired>> {
+        let mut sorted: Vec<&Desired> = self.apply.iter().collect();
+        sorted.sort_by_key(|d| d.order());
+        let mut tiers: Vec<Vec<&Desired>> = Vec::new();
+        for desired in sorted {
+            match tiers.last_mut() {
+                Some(last) if last.first().is_some_and(|d| d.tier() == desired.tier()) => {
+                    last.push(desired);
+                }
+                _ => tiers.push(vec![desired]),
+            }
+        }
+        tiers
+    }
+
+    pub fn removals(&self, when: When) -> impl Iterator<Item = &Removal> {
+        self.delete.iter().filter(move |removal| removal.when == when)
+    }
+}
+
+impl Strategy {
+    /// What the kind allows: most kinds take changes, some only in part.
+    pub fn of(kind: &Kind) -> Self {
+        match (kind.group.as_ref(), kind.kind.as_ref()) {
+            ("batch", "Job")
+            | ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => Self::Recreate,
+            ("", "PersistentVolumeClaim") => Self::CreateOnce,
+            _ => Self::Apply,
+        }
+    }
+}
+
+impl Desired {
+    pub fn new<K>(
+        object: &K,
+        ownership: Ownership,
+        strategy: Strategy,
+    ) -> Result<Self, serde_json::Error>
+    where
+        K: Resource<DynamicType = (), Scope: TypedScope> + Serialize,
+    {
+        let kind = Kind::of::<K>();
+        let key = ObjectKey::new(object.meta().namespace.as_deref(), &object.name_any());
+        let mut body = serde_json::to_value(object)?;
+        if let Value::Object(map) = &mut body {
+            // Types of CustomResourceDefinitions serialise an empty status; it is never ours to apply here.
+            map.remove("status");
+            map.insert("apiVersion".to_owned(), kind.api_version().into());
+            map.insert("kind".to_owned(), kind.kind.as_ref().into());
+        }
+        strip_nulls(&mut body);
+        Ok(Self { kind, key, body, ownership, strategy })
+    }
+
+    pub fn metadata_mut(&mut self) -> Option<&mut Map<String, Value>> {
+        self.body.get_mut("metadata")?.as_object_mut()
+    }
+
+    /// Dependencies first: accounts, rights, configuration, storage, workloads, routes.
+    fn tier(&self) -> u8 {
+        match (self.kind.group.as_ref(), self.kind.kind.as_ref()) {
+            ("", "Namespace") => 0,
+            ("", "ServiceAccount") => 1,
+            ("rbac.authorization.k8s.io", _) => 2,
+            ("", "ConfigMap" | "Secret") => 3,
+            ("", "PersistentVolumeClaim") => 4,
+            ("gateway.networking.k8s.io" | "networking.istio.io" | "monitoring.coreos.com", _) => 6,
+            _ => 5,
+        }
+    }
+
+    fn order(&self) -> (u8, String, String, &ObjectKey) {
+        (self.tier(), self.kind.api_version(), self.kind.kind.to_string(), &self.key)
+    }
+}
+
+fn strip_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, v| !v.is_null());
+            map.values_mut().for_each(strip_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip_nulls),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

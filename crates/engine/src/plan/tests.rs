@@ -1,0 +1,79 @@
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    api::{
+        apps::v1::Deployment,
+        batch::v1::Job,
+        core::v1::{ConfigMap, PersistentVolumeClaim, Service, ServiceAccount},
+        rbac::v1::{ClusterRole, Role, RoleBinding},
+    },
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+
+use super::*;
+
+fn named(name: &str) -> ObjectMeta {
+    ObjectMeta { name: Some(name.into()), namespace: Some("ns".into()), ..Default::default() }
+}
+
+#[test]
+fn objects_are_applied_in_the_order_of_their_dependencies() {
+    let mut plan = Plan::default();
+    plan.apply(&Service { metadata: named("s"), ..Default::default() });
+    plan.apply(&Deployment { metadata: named("b"), ..Default::default() });
+    plan.apply(&Deployment { metadata: named("a"), ..Default::default() });
+    plan.apply(&PersistentVolumeClaim { metadata: named("p"), ..Default::default() });
+    plan.apply(&ConfigMap { metadata: named("c"), ..Default::default() });
+    plan.apply(&Role { metadata: named("r"), ..Default::default() });
+    plan.apply(&ServiceAccount { metadata: named("sa"), ..Default::default() });
+    let order: Vec<Vec<_>> = plan
+        .tiers()
+        .into_iter()
+        .map(|tier| tier.into_iter().map(|d| d.key.name.as_str()).collect())
+        .collect();
+    assert_eq!(order, [vec!["sa"], vec!["r"], vec!["c"], vec!["p"], vec!["a", "b", "s"]]);
+}
+
+#[test]
+fn an_applied_body_names_its_type_and_holds_no_nulls_and_no_status() {
+    let deployment =
+        Deployment { metadata: named("a"), status: Some(Default::default()), ..Default::default() };
+    let desired = Desired::new(&deployment, Ownership::Owned, Strategy::Apply).unwrap();
+    let text = desired.body.to_string();
+    assert_eq!(desired.body["apiVersion"], "apps/v1");
+    assert_eq!(desired.body["kind"], "Deployment");
+    assert!(!text.contains("null") && desired.body.get("status").is_none(), "{text}");
+}
+
+#[test]
+fn kinds_that_refuse_changes_are_mended_in_their_own_way() {
+    for (kind, want) in [
+        (Kind::of::<Job>(), Strategy::Recreate),
+        (Kind::of::<RoleBinding>(), Strategy::Recreate),
+        (Kind::of::<PersistentVolumeClaim>(), Strategy::CreateOnce),
+        (Kind::of::<Deployment>(), Strategy::Apply),
+        (Kind::of::<ClusterRole>(), Strategy::Apply),
+    ] {
+        assert_eq!(Strategy::of(&kind), want, "{kind}");
+    }
+}
+
+#[test]
+fn the_sooner_requeue_wins() {
+    let mut plan = Plan::default();
+    for seconds in [30, 5, 60] {
+        plan.requeue_after(Duration::from_secs(seconds));
+    }
+    assert_eq!(plan.requeue_after, Some(Duration::from_secs(5)));
+}
+
+#[test]
+fn labels_survive_erasure() {
+    let labels = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
+    let map = ConfigMap {
+        metadata: ObjectMeta { labels: Some(labels), ..named("x") },
+        ..Default::default()
+    };
+    let desired = Desired::new(&map, Ownership::Shared, Strategy::Apply).unwrap();
+    assert_eq!(desired.body["metadata"]["labels"]["a"], "b");
+}

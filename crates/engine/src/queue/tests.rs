@@ -1,0 +1,146 @@
+use super::*;
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::new(Some("ns"), name)
+}
+
+/// The next key if there is one now.
+async fn next_now(queue: &Queue) -> Option<String> {
+    let next = tokio::time::timeout(Duration::from_millis(1), queue.next());
+    next.await.ok().map(|key| key.name)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_waits_only_once() {
+    let queue = Queue::default();
+    queue.add(key("a"));
+    queue.add(key("a"));
+    queue.add(key("b"));
+    assert_eq!(queue.depth(), 2);
+    assert_eq!(next_now(&queue).await.as_deref(), Some("a"));
+    assert_eq!(next_now(&queue).await.as_deref(), Some("b"));
+    assert_eq!(next_now(&queue).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_key_is_not_handed_out_again_until_done() {
+    let queue = Queue::default();
+    queue.add(key("a"));
+    assert_eq!(next_now(&queue).await.as_deref(), Some("a"));
+    queue.add(key("a"));
+    assert_eq!(next_now(&queue).await, None);
+    queue.done(&key("a"), Again::OnEvent, &Delays::default());
+    assert_eq!(next_now(&queue).await.as_deref(), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delayed_key_comes_when_its_time_has_come() {
+    let queue = Queue::default();
+    queue.add_after(key("a"), Duration::from_secs(60));
+    assert_eq!(next_now(&queue).await, None);
+    let started = Instant::now();
+    assert_eq!(queue.next().await, key("a"));
+    assert!(started.elapsed() >= Duration::from_secs(59));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_brings_a_delayed_key_forward() {
+    let queue = Queue::default();
+    queue.add_after(key("a"), Duration::from_secs(60));
+    queue.add(key("a"));
+    assert_eq!(next_now(&queue).await.as_deref(), Some("a"));
+    queue.done(&key("a"), Again::OnEvent, &Delays::default());
+    assert_eq!(next_now(&queue).await, None);
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert_eq!(next_now(&queue).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_sooner_of_two_delays_wins() {
+    let queue = Queue::default();
+    queue.add_after(key("a"), Duration::from_secs(60));
+    queue.add_after(key("a"), Duration::from_secs(5));
+    queue.add_after(key("a"), Duration::from_secs(30));
+    let started = Instant::now();
+    queue.next().await;
+    assert!(started.elapsed() < Duration::from_secs(6));
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_retried_later_and_later_up_to_a_limit() {
+    let (queue, delays) = (Queue::default(), Delays::default());
+    queue.add(key("a"));
+    let mut waits = Vec::new();
+    for _ in 0..14 {
+        let started = Instant::now();
+        queue.next().await;
+        waits.push(started.elapsed());
+        queue.done(&key("a"), Again::Backoff, &delays);
+    }
+    assert!(waits[1] <= delays.first && waits[1] >= delays.first / 2, "{waits:?}");
+    assert!(waits.windows(2).skip(1).take(8).all(|pair| pair[0] < pair[1]), "{waits:?}");
+    assert!(waits.iter().all(|wait| *wait <= delays.longest), "{waits:?}");
+    queue.next().await;
+    queue.done(&key("a"), Again::OnEvent, &delays);
+    queue.add(key("a"));
+    queue.next().await;
+    queue.done(&key("a"), Again::Backoff, &delays);
+    let started = Instant::now();
+    queue.next().await;
+    assert!(started.elapsed() <= delays.first, "success starts the count anew");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_a_person_can_mend_is_looked_at_now_and_then() {
+    let (queue, delays) = (Queue::default(), Delays::default());
+    queue.add(key("a"));
+    for _ in 0..6 {
+        queue.next().await;
+        queue.done(&key("a"), Again::Slowly, &delays);
+        let started = Instant::now();
+        queue.next().await;
+        let waited = started.elapsed();
+        assert!(
+            waited >= delays.slow.0 - Duration::from_millis(5) && waited <= delays.slow.1,
+            "{waited:?}"
+        );
+        queue.done(&key("a"), Again::Slowly, &delays);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_during_a_failing_pass_is_not_lost() {
+    let (queue, delays) = (Queue::default(), Delays::default());
+    queue.add(key("a"));
+    for _ in 0..12 {
+        queue.next().await;
+        queue.done(&key("a"), Again::Backoff, &delays);
+    }
+    queue.next().await;
+    queue.add(key("a"));
+    queue.done(&key("a"), Again::Backoff, &delays);
+    let started = Instant::now();
+    queue.next().await;
+    assert!(started.elapsed() <= Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_waiting_worker_gets_a_key() {
+    let queue = std::sync::Arc::new(Queue::default());
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            let queue = queue.clone();
+            tokio::spawn(async move { queue.next().await.name })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    for name in ["a", "b", "c", "d"] {
+        queue.add(key(name));
+    }
+    let mut got = Vec::new();
+    for worker in workers {
+        got.push(worker.await.unwrap());
+    }
+    got.sort();
+    assert_eq!(got, ["a", "b", "c", "d"]);
+}

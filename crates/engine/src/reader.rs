@@ -1,0 +1,104 @@
+//! The production [`Reader`]: watch caches where a kind is watched, the API elsewhere.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, Client,
+    api::{ListParams, LogParams},
+};
+
+use crate::{
+    apis::Apis,
+    cache::Cache,
+    error::Error,
+    fetch::{Reader, Selector},
+    health::pods::LogKey,
+    kind::{Kind, ObjectKey},
+    object::{Object, Watched},
+};
+
+/// Enough to hold an error and its stack; more only costs memory.
+const LOG_LINES: i64 = 50;
+const LOG_BYTES: i64 = 256 * 1024;
+
+#[derive(Clone)]
+pub struct ClusterReader {
+    pub client: Client,
+    pub cache: Arc<Cache>,
+    pub apis: Apis,
+}
+
+impl ClusterReader {
+    fn api(&self, kind: &Kind, namespace: Option<&str>) -> Api<Watched> {
+        api(&self.client, kind, namespace)
+    }
+}
+
+pub(crate) fn api(client: &Client, kind: &Kind, namespace: Option<&str>) -> Api<Watched> {
+    let resource = kind.api_resource();
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    }
+}
+
+impl Reader for ClusterReader {
+    fn get<'a>(
+        &'a self,
+        kind: &'a Kind,
+        key: &'a ObjectKey,
+    ) -> BoxFuture<'a, Result<Option<Arc<Object>>, Error>> {
+        Box::pin(async move {
+            if let Some(cached) = self.cache.get(kind, key) {
+                return Ok(cached);
+            }
+            let found = self.api(kind, key.namespace.as_deref()).get_opt(&key.name).await?;
+            Ok(found.map(|watched| Arc::new(Object::from(watched))))
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        kind: &'a Kind,
+        namespace: Option<&'a str>,
+        selector: &'a Selector,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Object>>, Error>> {
+        Box::pin(async move {
+            if selector.fields.is_empty()
+                && let Some(cached) = self.cache.list(kind, namespace, selector)
+            {
+                return Ok(cached);
+            }
+            let join = |pairs: &std::collections::BTreeMap<String, String>| {
+                let terms: Vec<_> = pairs.iter().map(|(k, v)| format!("{k}={v}")).collect();
+                Some(terms.join(",")).filter(|text| !text.is_empty())
+            };
+            let params = ListParams {
+                label_selector: join(&selector.labels),
+                field_selector: join(&selector.fields),
+                ..ListParams::default()
+            };
+            let found = self.api(kind, namespace).list(&params).await?;
+            Ok(found.items.into_iter().map(|watched| Arc::new(Object::from(watched))).collect())
+        })
+    }
+
+    fn log<'a>(&'a self, key: &'a LogKey) -> BoxFuture<'a, Result<String, Error>> {
+        Box::pin(async move {
+            let pods: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
+            let params = LogParams {
+                container: Some(key.container.clone()),
+                tail_lines: Some(LOG_LINES),
+                limit_bytes: Some(LOG_BYTES),
+                ..LogParams::default()
+            };
+            Ok(pods.logs(&key.pod, &params).await?)
+        })
+    }
+
+    fn serves(&self, kind: &Kind) -> bool {
+        self.apis.serves(kind)
+    }
+}
