@@ -1,1 +1,16 @@
-//! Scenarios.
+//! What the scenarios stand on: a real API server, an operator process under its shipped rights,
+//! somebody who plays the kubelet, a proxy that injects faults, and waiting with a deadline.
+
+// All of this runs only inside tests, where failing loudly is the point.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
+
+pub mod audit;
+pub mod cluster;
+pub mod faults;
+pub mod kubelet;
+pub mod operator;
+pub mod wait;
+
+pub use cluster::{Cluster, Space};
+pub use operator::Operator;
+pub use wait::{eventually, until};

@@ -1,1 +1,21 @@
-fn main() {}
+//! The `windlass` program.
+
+// This crate is the edge: it is meant to write to the terminal.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod cli;
+mod config;
+mod documents;
+mod exit;
+mod install;
+mod kinds;
+mod operator;
+mod output;
+mod render;
+mod schema;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    exit::report(cli::run())
+}

@@ -1,0 +1,73 @@
+//! Commands and flags. What a flag means is settled in each command's own module.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::{config, install, operator, render};
+
+/// Serves AI models on Kubernetes: artifacts, disaggregated serving, a catalogue, autoscaling.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, args_override_self = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the controllers against the current kubeconfig or the cluster the program runs in
+    Operator(Box<operator::Flags>),
+    /// Print the objects that manifests become, without a cluster
+    Render(RenderFlags),
+    /// Print the CustomResourceDefinitions
+    Crds,
+    /// Print the whole install: namespace, CRDs, account, rights, deployment
+    Manifests(install::Flags),
+    /// Print the rules of the operator's role, for the chart
+    #[command(hide = true)]
+    Rules,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RenderFlags {
+    /// Manifest to read; `-` for standard input; may be given several times
+    #[arg(short, long = "filename", required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Namespace of objects that name none
+    #[arg(short, long, default_value = "default")]
+    pub(crate) namespace: String,
+    #[command(flatten)]
+    pub(crate) kinds: crate::kinds::Flags,
+}
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let cli = Cli::parse_from(config::expand(go_style(arguments))?);
+    match cli.command {
+        Command::Operator(flags) => operator::run(*flags),
+        Command::Render(flags) => render::run(&flags),
+        Command::Crds => crate::output::print_yaml(&windlass_api::crds()),
+        Command::Manifests(flags) => install::run(&flags),
+        Command::Rules => crate::output::print_yaml(&[install::rules()]),
+    }
+}
+
+/// The Go originals accept long flags with one dash; their manifests may use that.
+fn go_style(arguments: Vec<OsString>) -> Vec<OsString> {
+    let fix = |argument: OsString| match argument.to_str() {
+        Some(text) if is_single_dashed(text) => OsString::from(format!("-{text}")),
+        _ => argument,
+    };
+    arguments.into_iter().map(fix).collect()
+}
+
+fn is_single_dashed(text: &str) -> bool {
+    let Some(name) = text.strip_prefix('-') else { return false };
+    let name = name.split('=').next().unwrap_or_default();
+    // `-n`, `-f` and `-nfoo` are short flags: only names with a dash inside are surely long ones.
+    name.contains('-') && name.starts_with(|c: char| c.is_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! Manifests as users write them: files of YAML documents, each remembered with its place.
+
+use std::{
+    fmt, fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+
+use crate::exit::BadInput;
+
+/// One object and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Document {
+    pub(crate) place: Place,
+    pub(crate) value: Value,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    file: PathBuf,
+    /// Counted from 1, as an editor's search for `---` would.
+    number: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: document {}", self.file.display(), self.number)
+    }
+}
+
+impl Place {
+    pub(crate) fn bad(&self, problem: impl fmt::Display) -> BadInput {
+        BadInput(format!("{self}: {problem}"))
+    }
+}
+
+/// The documents of all files, empty ones left out.
+pub(crate) fn read(files: &[PathBuf]) -> Result<Vec<Document>, BadInput> {
+    let mut documents = Vec::new();
+    for file in files {
+        let text = text_of(file)?;
+        for (index, part) in split(&text).into_iter().enumerate() {
+            let place = Place { file: file.clone(), number: index + 1 };
+            match serde_saphyr::from_str::<Value>(&part) {
+                Ok(Value::Null) => {}
+                Ok(value) => documents.push(Document { place, value }),
+                Err(error) => return Err(place.bad(format!("not valid YAML: {error}"))),
+            }
+        }
+    }
+    Ok(documents)
+}
+
+fn text_of(file: &Path) -> Result<String, BadInput> {
+    let bad = |error: io::Error| BadInput(format!("cannot read {}: {error}", file.display()));
+    if file == Path::new("-") {
+        let mut text = String::new();
+        io::stdin().read_to_string(&mut text).map_err(bad)?;
+        return Ok(text);
+    }
+    fs::read_to_string(file).map_err(bad)
+}
+
+/// At lines that begin a document. Done here rather than by the parser, so that one broken document
+/// can be named by its number. Earlier lines are kept blank: errors then name the line of the file.
+fn split(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut begun = false;
+    for (index, line) in text.lines().enumerate() {
+        let separator = line == "---" || line.starts_with("--- ");
+        if separator {
+            if begun {
+                parts.push("\n".repeat(index));
+            }
+            begun = false;
+            if let Some(part) = parts.last_mut() {
+                // A document may begin on the line of its separator.
+                part.push_str(line.strip_prefix("---").unwrap_or_default().trim_start());
+            }
+        } else if let Some(part) = parts.last_mut() {
+            part.push_str(line);
+        }
+        if let Some(part) = parts.last_mut() {
+            part.push('\n');
+        }
+        begun |= !separator && !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests;

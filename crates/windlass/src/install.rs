@@ -1,0 +1,38 @@
+//! `windlass manifests`: everything that installs the operator, its rights derived from its code.
+
+mod objects;
+mod rights;
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::output;
+
+pub(crate) use rights::rules;
+
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    /// Namespace that the operator runs in
+    #[arg(short, long, default_value = "windlass-system")]
+    pub(crate) namespace: String,
+    /// Image of the operator
+    #[arg(long, default_value = concat!("ghcr.io/windlass/windlass:", env!("CARGO_PKG_VERSION")))]
+    pub(crate) image: String,
+    /// Operators to run; one leads, the others stand by
+    #[arg(long, default_value_t = 1)]
+    pub(crate) replicas: i32,
+    /// Namespaces to watch, comma-separated; the rights are then limited to them. All if not given
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) watch_namespaces: Vec<String>,
+}
+
+pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
+    let mut documents: Vec<Value> = vec![serde_json::to_value(objects::namespace(flags))?];
+    for definition in windlass_api::crds() {
+        documents.push(serde_json::to_value(definition)?);
+    }
+    documents.push(serde_json::to_value(objects::service_account(flags))?);
+    documents.extend(rights::objects(flags)?);
+    documents.push(serde_json::to_value(objects::deployment(flags))?);
+    output::print_yaml(&documents)
+}

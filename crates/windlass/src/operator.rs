@@ -1,0 +1,180 @@
+//! `windlass operator`: the controllers, and around them leadership, health and metrics.
+
+mod client;
+mod flags;
+mod logging;
+mod server;
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::Context;
+use futures::future::{BoxFuture, join_all};
+use jiff::Timestamp;
+use prometheus_client::registry::Registry;
+use tokio_util::sync::CancellationToken;
+use windlass_engine::{
+    apis::Apis,
+    controller::{Controller, Runtime, optional_kinds},
+    domain::Domain,
+    error::chain,
+    kind::Kind,
+    lease::{Election, Timing},
+    metrics::Metrics,
+    queue::Delays,
+};
+
+pub(crate) use flags::Flags;
+
+use crate::kinds::KindName;
+
+/// How long a stop waits for passes that have begun.
+const GRACE: Duration = Duration::from_secs(20);
+
+pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
+    logging::start(&flags)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(operate(flags))
+}
+
+async fn operate(flags: Flags) -> anyhow::Result<()> {
+    let metrics = Metrics::default();
+    let mut registry = Registry::default();
+    metrics.register(&mut registry);
+    let (client, namespace) = client::connect(&flags, metrics.clone()).await?;
+
+    let stop = stop_on_signal()?;
+    let apis = Apis::new(flags.enabled().into_iter().flat_map(|kind| kinds_of(kind, &flags)));
+    let readiness = server::Readiness::default();
+    server::serve_probes(&flags.health_probe_bind_address, readiness.clone()).await?;
+    server::serve_metrics(&flags.metrics_bind_address, registry).await?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "operator starts");
+
+    if stop.run_until_cancelled(first_contact(&client, &apis)).await.is_none() {
+        return Ok(());
+    }
+    tokio::spawn(apis.clone().run(client.clone()));
+
+    let identity = flags::identity();
+    let runtime = Runtime {
+        client: client.clone(),
+        apis,
+        metrics: metrics.clone(),
+        clock: Arc::new(Timestamp::now),
+        instance: identity.clone(),
+        namespaces: flags.watch_namespaces.clone(),
+        concurrency: flags.concurrency,
+        delays: Delays::default(),
+    };
+    let controllers: Vec<Box<dyn Running>> =
+        flags.enabled().into_iter().map(|kind| start(kind, &flags, runtime.clone())).collect();
+    let controllers = Arc::new(controllers);
+    let synced = controllers.clone();
+    readiness.set(move || synced.iter().all(|controller| controller.is_synced()));
+
+    let election = flags.leader_elect.then(|| Election {
+        client,
+        clock: Arc::new(Timestamp::now),
+        namespace: flags.lease_namespace.clone().unwrap_or(namespace),
+        name: flags.lease_name.clone(),
+        identity,
+        timing: Timing::default(),
+    });
+    lead(&controllers, election, &metrics, &stop).await;
+    tracing::info!("operator stops");
+    Ok(())
+}
+
+/// Works whenever this operator leads, until told to stop.
+async fn lead(
+    controllers: &[Box<dyn Running>],
+    election: Option<Election>,
+    metrics: &Metrics,
+    stop: &CancellationToken,
+) {
+    let Some(election) = election else {
+        metrics.leading(true);
+        return work(controllers, stop).await;
+    };
+    while stop.run_until_cancelled(election.acquire()).await.is_some() {
+        tracing::info!(lease = election.name, "this operator leads");
+        metrics.leading(true);
+        // Losing the lease drops the workers where they stand; they make no further request.
+        let stopped = tokio::select! {
+            () = work(controllers, stop) => true,
+            () = election.hold() => false,
+        };
+        metrics.leading(false);
+        if stopped {
+            return election.release().await;
+        }
+    }
+}
+
+async fn work(controllers: &[Box<dyn Running>], stop: &CancellationToken) {
+    let working = join_all(controllers.iter().map(|controller| controller.work(stop.clone())));
+    tokio::pin!(working);
+    tokio::select! {
+        _ = &mut working => {}
+        () = stop.cancelled() => {
+            if tokio::time::timeout(GRACE, working).await.is_err() {
+                tracing::warn!("some passes did not end in time");
+            }
+        }
+    }
+}
+
+/// Until the API answers there is nothing to do; an operator that gives up only gets restarted.
+async fn first_contact(client: &kube::Client, apis: &Apis) {
+    let mut delay = Duration::from_millis(500);
+    while let Err(error) = apis.probe(client).await {
+        tracing::warn!(error = chain(&error), "cannot reach the Kubernetes API; trying again");
+        tokio::time::sleep(delay).await;
+        delay = (delay * 2).min(Duration::from_secs(10));
+    }
+}
+
+fn stop_on_signal() -> anyhow::Result<CancellationToken> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let stop = CancellationToken::new();
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    let told = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        told.cancel();
+    });
+    Ok(stop)
+}
+
+/// A controller of any domain.
+trait Running: Send + Sync {
+    fn is_synced(&self) -> bool;
+    fn work(&self, stop: CancellationToken) -> BoxFuture<'_, ()>;
+}
+
+impl<D: Domain> Running for Controller<D> {
+    fn is_synced(&self) -> bool {
+        Controller::is_synced(self)
+    }
+
+    fn work(&self, stop: CancellationToken) -> BoxFuture<'_, ()> {
+        Box::pin(Controller::work(self, stop))
+    }
+}
+
+fn kinds_of(kind: KindName, flags: &Flags) -> Vec<Kind> {
+    match kind {
+        KindName::InferenceService => optional_kinds(&flags.kinds.inference_service()),
+    }
+}
+
+fn start(kind: KindName, flags: &Flags, runtime: Runtime) -> Box<dyn Running> {
+    match kind {
+        KindName::InferenceService => {
+            Box::new(Controller::start(flags.kinds.inference_service(), runtime))
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Flags of `windlass operator`. Names and defaults of the Go originals are kept where they had one.
+
+use std::{env, path::PathBuf};
+
+use clap::{ArgAction, Args, ValueEnum};
+
+use crate::kinds::{self, KindName};
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Flags {
+    /// File with flags as YAML; flags and environment variables win over it
+    #[arg(long, env = "WINDLASS_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Kubeconfig to use instead of the current one or the cluster's own
+    #[arg(long, env = "WINDLASS_KUBECONFIG", value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Namespaces to watch, comma-separated; all if not given
+    #[arg(long, env = "WINDLASS_WATCH_NAMESPACES", value_delimiter = ',')]
+    pub(crate) watch_namespaces: Vec<String>,
+    /// Kinds to reconcile, comma-separated; all if not given
+    #[arg(long, env = "WINDLASS_ENABLE_KINDS", value_delimiter = ',', ignore_case = true)]
+    pub(crate) enable_kinds: Vec<KindName>,
+    /// Objects of one kind that are reconciled at once
+    #[arg(long, env = "WINDLASS_CONCURRENCY", default_value_t = 32)]
+    pub(crate) concurrency: usize,
+
+    /// Act only while holding a Lease, so that several operators can run
+    #[arg(
+        long, env = "WINDLASS_LEADER_ELECT", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", default_value_t = false, action = ArgAction::Set
+    )]
+    pub(crate) leader_elect: bool,
+    /// Name of that Lease
+    #[arg(long, env = "WINDLASS_LEASE_NAME", default_value = "windlass")]
+    pub(crate) lease_name: String,
+    /// Namespace of that Lease; the operator's own if not given
+    #[arg(long, env = "WINDLASS_LEASE_NAMESPACE")]
+    pub(crate) lease_namespace: Option<String>,
+
+    /// Address for /metrics; 0 for none
+    #[arg(long, env = "WINDLASS_METRICS_BIND_ADDRESS", default_value = "0")]
+    pub(crate) metrics_bind_address: String,
+    /// Address for /healthz and /readyz; 0 for none
+    #[arg(long, env = "WINDLASS_HEALTH_PROBE_BIND_ADDRESS", default_value = ":8081")]
+    pub(crate) health_probe_bind_address: String,
+
+    /// Form of log lines
+    #[arg(long, env = "WINDLASS_LOG_FORMAT", default_value = "json")]
+    pub(crate) log_format: LogFormat,
+    /// Least level to log: error, warn, info, debug, trace; or directives such as `info,kube=debug`
+    #[arg(long, env = "WINDLASS_LOG_LEVEL", default_value = "info", alias = "zap-log-level")]
+    pub(crate) log_level: String,
+
+    #[command(flatten)]
+    pub(crate) kinds: kinds::Flags,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Json,
+    Text,
+}
+
+impl Flags {
+    pub(crate) fn enabled(&self) -> Vec<KindName> {
+        let mut kinds = self.enable_kinds.clone();
+        if kinds.is_empty() {
+            kinds.extend(KindName::ALL);
+        }
+        kinds.sort_unstable();
+        kinds.dedup();
+        kinds
+    }
+}
+
+/// This process, unlike any other that runs or ever ran.
+pub(super) fn identity() -> String {
+    let host = env::var("POD_NAME").or_else(|_| env::var("HOSTNAME")).unwrap_or_else(|_| {
+        std::fs::read_to_string("/proc/sys/kernel/hostname")
+            .map_or_else(|_| "windlass".to_owned(), |name| name.trim().to_owned())
+    });
+    let started = jiff::Timestamp::now().as_millisecond();
+    format!("{host}_{}_{started:x}", std::process::id())
+}

@@ -1,0 +1,140 @@
+//! `windlass render`: what manifests become, by the same functions as in the reconciler.
+
+use std::{future::Future, sync::Arc, task::Poll};
+
+use anyhow::anyhow;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_json::Value;
+use windlass_engine::{
+    domain::Domain,
+    error::{Category, Error},
+    fetch::{Reader, Selector},
+    health::pods::LogKey,
+    kind::{Kind, ObjectKey},
+    object::Object,
+    pipeline::look,
+};
+
+use crate::{
+    cli::RenderFlags,
+    documents::{self, Document},
+    exit::BadInput,
+    output, schema,
+};
+
+pub(crate) fn run(flags: &RenderFlags) -> anyhow::Result<()> {
+    let mut objects = Vec::new();
+    let documents = documents::read(&flags.files)?;
+    if documents.is_empty() {
+        return Err(BadInput("the given files hold no object".to_owned()).into());
+    }
+    for document in documents {
+        objects.extend(render(document, flags)?);
+    }
+    output::print_yaml(&objects)
+}
+
+fn render(mut document: Document, flags: &RenderFlags) -> anyhow::Result<Vec<Value>> {
+    let definition = definition_of(&document)?;
+    schema::check(&definition, &document.value).map_err(|problem| document.place.bad(problem))?;
+    let namespaced = definition.spec.scope == "Namespaced";
+    prepare(&mut document, namespaced, &flags.namespace)?;
+    match definition.spec.names.kind.as_str() {
+        "ZerfooInferenceService" => render_as(&flags.kinds.inference_service(), &document),
+        kind => Err(anyhow!("{kind} has a definition but no renderer")),
+    }
+}
+
+fn definition_of(document: &Document) -> Result<CustomResourceDefinition, BadInput> {
+    let field = |name: &str| document.value.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (version, kind) = (field("apiVersion"), field("kind"));
+    if version.is_empty() || kind.is_empty() {
+        return Err(document.place.bad("an object needs apiVersion and kind"));
+    }
+    let known = windlass_api::crds();
+    let fits = |definition: &&CustomResourceDefinition| {
+        let spec = &definition.spec;
+        spec.names.kind == kind
+            && spec
+                .versions
+                .iter()
+                .any(|served| format!("{}/{}", spec.group, served.name) == version)
+    };
+    known.iter().find(fits).cloned().ok_or_else(|| {
+        let names: Vec<_> = known.iter().map(describe).collect();
+        document.place.bad(format!("unknown kind {kind} of {version}; known: {}", names.join(", ")))
+    })
+}
+
+fn describe(definition: &CustomResourceDefinition) -> String {
+    let version = definition.spec.versions.first().map(|version| version.name.as_str());
+    let spec = &definition.spec;
+    format!("{} of {}/{}", spec.names.kind, spec.group, version.unwrap_or_default())
+}
+
+/// What the API server would have filled in.
+fn prepare(document: &mut Document, namespaced: bool, namespace: &str) -> Result<(), BadInput> {
+    let place = document.place.clone();
+    let metadata = document.value.get_mut("metadata").and_then(Value::as_object_mut);
+    let Some(metadata) = metadata.filter(|m| m.get("name").is_some_and(Value::is_string)) else {
+        return Err(place.bad("metadata.name is required"));
+    };
+    if namespaced {
+        metadata.entry("namespace").or_insert_with(|| namespace.into());
+    }
+    Ok(())
+}
+
+fn render_as<D: Domain>(domain: &D, document: &Document) -> anyhow::Result<Vec<Value>> {
+    let object: D::Object = serde_path_to_error::deserialize(&document.value)
+        .map_err(|error| document.place.bad(format!("{}: {}", error.path(), error.inner())))?;
+    // The offline reader never waits, so neither does this.
+    let look = at_once(look(domain, &EmptyCluster, &object, Timestamp::UNIX_EPOCH))
+        .ok_or_else(|| anyhow!("rendering waited for a cluster"))?;
+    let errors = look.health.components.iter().flat_map(|component| &component.errors);
+    if let Some(error) = errors.into_iter().find(|e| e.category == Category::InvalidSpec) {
+        return Err(document.place.bad(&error.message).into());
+    }
+    Ok(look.plan.tiers().concat().into_iter().map(|desired| desired.body.clone()).collect())
+}
+
+fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match future.as_mut().poll(&mut context) {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
+}
+
+/// A cluster that serves every kind and has no objects yet.
+struct EmptyCluster;
+
+impl Reader for EmptyCluster {
+    fn get<'a>(
+        &'a self,
+        _: &'a Kind,
+        _: &'a ObjectKey,
+    ) -> BoxFuture<'a, Result<Option<Arc<Object>>, Error>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    fn list<'a>(
+        &'a self,
+        _: &'a Kind,
+        _: Option<&'a str>,
+        _: &'a Selector,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Object>>, Error>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn log<'a>(&'a self, _: &'a LogKey) -> BoxFuture<'a, Result<String, Error>> {
+        Box::pin(std::future::ready(Ok(String::new())))
+    }
+
+    fn serves(&self, _: &Kind) -> bool {
+        true
+    }
+}

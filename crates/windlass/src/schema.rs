@@ -1,0 +1,142 @@
+//! Checks an object against the schema of its CustomResourceDefinition, to tell a user offline what
+//! the API server would: which field is wrong, and what is allowed there.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use serde_json::Value;
+
+/// The first thing that does not fit, in reading order.
+pub(crate) fn check(definition: &CustomResourceDefinition, object: &Value) -> Result<(), String> {
+    let schema = definition
+        .spec
+        .versions
+        .iter()
+        .find(|version| version.served)
+        .and_then(|version| version.schema.as_ref()?.open_api_v3_schema.as_ref());
+    let Some(properties) = schema.and_then(|schema| schema.properties.as_ref()) else {
+        return Ok(());
+    };
+    // The rest of an object (metadata) is the API server's.
+    for (name, value) in object.as_object().into_iter().flatten() {
+        match properties.get(name) {
+            Some(schema) => walk(schema, value, name)?,
+            None if ["apiVersion", "kind", "metadata"].contains(&name.as_str()) => {}
+            None => return Err(format!("unknown field {name}; allowed: metadata, spec, status")),
+        }
+    }
+    match properties.get("spec") {
+        Some(_) if object.get("spec").is_none() => Err("spec is required".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+fn walk(schema: &JSONSchemaProps, value: &Value, path: &str) -> Result<(), String> {
+    if value.is_null() {
+        // The API server drops nulls of fields that have a default or need none.
+        return Ok(());
+    }
+    check_type(schema, value, path)?;
+    check_values(schema, value, path)?;
+    match value {
+        Value::Object(map) => {
+            for (name, value) in map {
+                let below = format!("{path}.{name}");
+                match field(schema, name) {
+                    Field::Known(schema) => walk(schema, value, &below)?,
+                    Field::Free => {}
+                    Field::Unknown(allowed) => {
+                        return Err(format!("unknown field {below}; allowed: {allowed}"));
+                    }
+                }
+            }
+            let missing =
+                schema.required.iter().flatten().find(|name| !map.contains_key(name.as_str()));
+            missing.map_or(Ok(()), |name| Err(format!("{path}.{name} is required")))
+        }
+        Value::Array(items) => {
+            let Some(JSONSchemaPropsOrArray::Schema(schema)) = &schema.items else { return Ok(()) };
+            for (index, item) in items.iter().enumerate() {
+                walk(schema, item, &format!("{path}[{index}]"))?;
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+enum Field<'a> {
+    Known(&'a JSONSchemaProps),
+    Free,
+    Unknown(String),
+}
+
+fn field<'a>(schema: &'a JSONSchemaProps, name: &str) -> Field<'a> {
+    if let Some(known) = schema.properties.as_ref().and_then(|properties| properties.get(name)) {
+        return Field::Known(known);
+    }
+    if schema.x_kubernetes_preserve_unknown_fields == Some(true) {
+        return Field::Free;
+    }
+    match (&schema.additional_properties, &schema.properties) {
+        (Some(JSONSchemaPropsOrBool::Schema(schema)), _) => Field::Known(schema),
+        (Some(JSONSchemaPropsOrBool::Bool(true)), _) | (None, None) => Field::Free,
+        (_, properties) => {
+            let names: Vec<_> = properties.iter().flat_map(|p| p.keys().cloned()).collect();
+            Field::Unknown(names.join(", "))
+        }
+    }
+}
+
+fn check_type(schema: &JSONSchemaProps, value: &Value, path: &str) -> Result<(), String> {
+    let int_or_string = schema.x_kubernetes_int_or_string == Some(true);
+    let fits = match schema.type_.as_deref() {
+        _ if int_or_string => value.is_string() || value.is_i64() || value.is_u64(),
+        Some("string") => value.is_string(),
+        Some("integer") => value.is_i64() || value.is_u64(),
+        Some("number") => value.is_number(),
+        Some("boolean") => value.is_boolean(),
+        Some("array") => value.is_array(),
+        Some("object") => value.is_object(),
+        _ => true,
+    };
+    if fits {
+        return Ok(());
+    }
+    let wanted = if int_or_string {
+        "a whole number or a text"
+    } else {
+        match schema.type_.as_deref() {
+            Some("string") => "a text",
+            Some("integer") => "a whole number",
+            Some("number") => "a number",
+            Some("boolean") => "true or false",
+            Some("array") => "a list",
+            _ => "a map of fields",
+        }
+    };
+    Err(format!("{path} must be {wanted}, got {value}"))
+}
+
+fn check_values(schema: &JSONSchemaProps, value: &Value, path: &str) -> Result<(), String> {
+    if let Some(allowed) = &schema.enum_
+        && !allowed.iter().any(|known| known.0 == *value)
+    {
+        let allowed: Vec<_> = allowed.iter().map(|known| known.0.to_string()).collect();
+        return Err(format!("{path} must be one of {}, got {value}", allowed.join(", ")));
+    }
+    if let (Some(least), Some(number)) = (schema.minimum, value.as_f64())
+        && number < least
+    {
+        return Err(format!("{path} must be at least {least}, got {value}"));
+    }
+    if let (Some(most), Some(number)) = (schema.maximum, value.as_f64())
+        && number > most
+    {
+        return Err(format!("{path} must be at most {most}, got {value}"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! Scenarios on a real API server: what a user would do and see.

@@ -1,0 +1,50 @@
+//! Plays the kubelet where there is no node: says of pods what a real one would say.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::{ResourceExt, api::ListParams};
+use serde_json::{Value, json};
+
+use crate::{Space, until};
+
+/// Waits for `count` pods with these labels and makes them ready.
+pub async fn run_pods(space: &Space, labels: &str, count: usize) {
+    for pod in wait_for_pods(space, labels, count).await {
+        set_status(space, &pod, running()).await;
+    }
+}
+
+/// Makes the first container of each such pod wait for the given reason.
+pub async fn hold_pods(space: &Space, labels: &str, count: usize, reason: &str, message: &str) {
+    for pod in wait_for_pods(space, labels, count).await {
+        let container = pod.spec.as_ref().unwrap().containers[0].name.clone();
+        let state = json!({ "waiting": { "reason": reason, "message": message } });
+        let status = json!({ "phase": "Pending", "containerStatuses": [
+            { "name": container, "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": state },
+        ]});
+        set_status(space, &pod, status).await;
+    }
+}
+
+async fn wait_for_pods(space: &Space, labels: &str, count: usize) -> Vec<Pod> {
+    until(&format!("{count} pods with {labels}"), || async {
+        let params = ListParams::default().labels(labels);
+        let pods = space.api::<Pod>().list(&params).await.unwrap().items;
+        let alive: Vec<Pod> =
+            pods.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).collect();
+        if alive.len() == count { Ok(alive) } else { Err(format!("{} pods", alive.len())) }
+    })
+    .await
+}
+
+async fn set_status(space: &Space, pod: &Pod, status: Value) {
+    space.edit_status::<Pod>(&pod.name_any(), status).await;
+}
+
+fn running() -> Value {
+    // Long enough ago to count as available whatever the deployment asks for.
+    let time = "2024-01-01T00:00:00Z";
+    json!({ "phase": "Running", "conditions": [
+        { "type": "Ready", "status": "True", "lastTransitionTime": time },
+        { "type": "ContainersReady", "status": "True", "lastTransitionTime": time },
+    ]})
+}

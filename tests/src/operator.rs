@@ -1,0 +1,188 @@
+//! The operator as users run it: a process, with a token bound to exactly the rights it ships with.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use k8s_openapi::api::{
+    authentication::v1::TokenRequest,
+    core::v1::ServiceAccount,
+    rbac::v1::{ClusterRole, ClusterRoleBinding},
+};
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::{Cluster, Space, cluster};
+
+pub struct Operator {
+    child: Child,
+    folder: tempfile::TempDir,
+    /// The operator's own user at the API server, for counting its requests.
+    pub user: String,
+}
+
+/// How to run it.
+#[derive(Clone, Default)]
+pub struct Setup {
+    pub flags: Vec<String>,
+    /// Talk to this address instead of the API server's own: a proxy of the test.
+    pub server: Option<String>,
+    /// All namespaces; only for private clusters.
+    pub everywhere: bool,
+}
+
+impl Setup {
+    pub fn with(mut self, flag: &str) -> Self {
+        self.flags.push(flag.to_owned());
+        self
+    }
+}
+
+impl Operator {
+    /// Watches the given namespace only, so that tests do not meet.
+    pub async fn start(cluster: &Cluster, space: &Space) -> Self {
+        Self::start_with(cluster, space, &Setup::default()).await
+    }
+
+    pub async fn start_with(cluster: &Cluster, space: &Space, setup: &Setup) -> Self {
+        let token = install_rights(space, setup.everywhere).await;
+        let folder = tempfile::tempdir().unwrap();
+        let kubeconfig = folder.path().join("kubeconfig");
+        write_kubeconfig(cluster, &kubeconfig, &token, setup.server.as_deref());
+        let child = Self::spawn(&kubeconfig, space, setup, &folder.path().join("log"));
+        let user = format!("system:serviceaccount:{}:windlass", space.name);
+        Self { child, folder, user }
+    }
+
+    fn spawn(kubeconfig: &Path, space: &Space, setup: &Setup, log: &Path) -> Child {
+        let log = fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
+        let mut command = Command::new(cluster::binary());
+        command
+            .args(["operator", "--health-probe-bind-address=0", "--log-format=text"])
+            .args(["--log-level=info,windlass_engine=debug"])
+            .arg(format!("--kubeconfig={}", kubeconfig.display()))
+            .arg(format!("--lease-namespace={}", space.name))
+            .args(&setup.flags)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
+        if !setup.everywhere {
+            command.arg(format!("--watch-namespaces={}", space.name));
+        }
+        command.spawn().unwrap()
+    }
+
+    /// At once, as the kernel does it.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM; returns whether it ended in good order.
+    pub fn terminate(&mut self) -> bool {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").arg(&id).status().unwrap().success());
+        self.child.wait().unwrap().success()
+    }
+
+    /// Again with the same rights, after [`Operator::kill`].
+    pub fn restart(&mut self, space: &Space, setup: &Setup) {
+        let log = self.folder.path().join("log");
+        self.child = Self::spawn(&self.folder.path().join("kubeconfig"), space, setup, &log);
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("log of the operator:\n{}", tail(&self.log()));
+        }
+    }
+}
+
+fn tail(log: &str) -> String {
+    let lines: Vec<_> = log.lines().collect();
+    lines[lines.len().saturating_sub(60)..].join("\n")
+}
+
+/// Applies what `windlass manifests` prints, except the Deployment, and returns a token of its account.
+async fn install_rights(space: &Space, everywhere: bool) -> String {
+    let mut command = Command::new(cluster::binary());
+    command.args(["manifests", "--namespace", &space.name]);
+    if !everywhere {
+        command.args(["--watch-namespaces", &space.name]);
+    }
+    let text = cluster::run(&mut command);
+    for document in text.split("\n---\n") {
+        let document = document.trim_start_matches("---\n");
+        let object: Value = serde_saphyr::from_str(document).unwrap();
+        apply_right(&space.client, space, object).await;
+    }
+    let accounts: Api<ServiceAccount> = space.api();
+    let request = TokenRequest::default();
+    let answer =
+        accounts.create_token_request("windlass", &PostParams::default(), &request).await.unwrap();
+    answer.status.unwrap().token
+}
+
+async fn apply_right(client: &Client, space: &Space, mut object: Value) {
+    let params = PatchParams::apply("test").force();
+    // What belongs to no namespace is named after this one, as tests share the cluster.
+    let cluster_name = format!("windlass-{}", space.name);
+    match object["kind"].as_str().unwrap() {
+        "ClusterRole" => {
+            object["metadata"]["name"] = json!(cluster_name);
+            let api: Api<ClusterRole> = Api::all(client.clone());
+            api.patch(&cluster_name, &params, &Patch::Apply(&object)).await.unwrap();
+        }
+        "ClusterRoleBinding" => {
+            object["metadata"]["name"] = json!(cluster_name);
+            object["roleRef"]["name"] = json!(cluster_name);
+            let api: Api<ClusterRoleBinding> = Api::all(client.clone());
+            api.patch(&cluster_name, &params, &Patch::Apply(&object)).await.unwrap();
+        }
+        kind @ ("ServiceAccount" | "Role" | "RoleBinding") => {
+            let group = if kind == "ServiceAccount" { "" } else { "rbac.authorization.k8s.io" };
+            let gvk = kube::core::GroupVersionKind::gvk(group, "v1", kind);
+            let resource = kube::core::ApiResource::from_gvk(&gvk);
+            let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+            let api: Api<kube::core::DynamicObject> =
+                Api::namespaced_with(client.clone(), &space.name, &resource);
+            api.patch(&name, &params, &Patch::Apply(&object)).await.unwrap();
+        }
+        _ => {}
+    }
+}
+
+fn write_kubeconfig(cluster: &Cluster, path: &Path, token: &str, server: Option<&str>) {
+    let admin = fs::read_to_string(&cluster.kubeconfig).unwrap();
+    let mut config: Value = serde_saphyr::from_str(&admin).unwrap();
+    config["users"][0]["user"] = json!({ "token": token });
+    if let Some(server) = server {
+        config["clusters"][0]["cluster"] = json!({ "server": server });
+    }
+    fs::write(path, config.to_string()).unwrap();
+}
