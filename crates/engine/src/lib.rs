@@ -15,7 +15,9 @@ pub mod fetch;
 pub mod health;
 pub mod plan;
 pub mod report;
+pub mod runtime_config;
 pub mod state;
+pub mod status;
 
 pub mod compare;
 mod finalize;
@@ -29,7 +31,10 @@ pub mod queue;
 pub mod reader;
 pub mod watch;
 
+pub mod bytes;
 pub mod error;
+pub mod gpu;
+pub mod image;
 pub mod kind;
 pub mod labels;
 pub mod names;

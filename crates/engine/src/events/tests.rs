@@ -74,9 +74,11 @@ fn text_is_the_override_then_the_message_then_made_up_from_the_type() {
         ("ModelReady", Status::True, "said", None, "said"),
         ("ModelReady", Status::True, "said", Some("instead"), "instead"),
     ] {
-        let mut how = Observability::default();
-        how.event_message = instead.map(Into::into);
-        how.log_message = instead.map(Into::into);
+        let how = Observability {
+            event_message: instead.map(Into::into),
+            log_message: instead.map(Into::into),
+            ..Observability::default()
+        };
         let set = set_of([ConditionUpdate::new(type_, status, "Reason", message).with(how)]);
         assert_eq!(events_for(&[], &set, |_| false)[0].message, want);
         assert_eq!(logs_for(&[], &set, |_| false)[0].message, want);
