@@ -2,7 +2,6 @@
 
 use k8s_openapi::api::core::v1::{Event, Pod};
 
-use super::words::has_phrase;
 use crate::error::Error;
 use crate::health::{Inspection, events, reasons};
 use crate::state::State;
@@ -46,15 +45,23 @@ fn unscheduled(pod: &Pod) -> Option<Inspection> {
     Some(Inspection::of(State::Pending, reason, message))
 }
 
+const OF_SECRETS: [&str; 3] = ["secret \"", "in secret ", "non-existent secret key"];
+const OF_CONFIG_MAPS: [&str; 3] = ["configmap \"", "in configmap ", "non-existent config key"];
+const ABSENT: [&str; 3] = ["not found", "couldn't find key", "non-existent"];
+
 /// Whether a text complains of a secret or a config map that is not there, or lacks a key.
+///
+/// The kubelet names the kind right before the object; a volume may well be called `secret`.
 pub(super) fn missing_reference(text: &str, message: &str) -> Option<Error> {
-    let missing = has_phrase(text, "not found") || has_phrase(text, "couldn't find key");
-    let reason = if has_phrase(text, "secret") {
-        reasons::SECRET_NOT_FOUND
-    } else if has_phrase(text, "configmap") {
-        reasons::CONFIG_MAP_NOT_FOUND
+    let text = text.to_lowercase();
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
+    if !says(&ABSENT) {
+        None
+    } else if says(&OF_SECRETS) {
+        Some(Error::missing_upstream(reasons::SECRET_NOT_FOUND, message))
+    } else if says(&OF_CONFIG_MAPS) {
+        Some(Error::missing_upstream(reasons::CONFIG_MAP_NOT_FOUND, message))
     } else {
-        return None;
-    };
-    missing.then(|| Error::missing_upstream(reason, message))
+        None
+    }
 }

@@ -172,15 +172,26 @@ fn w12_the_newest_event_counts_whichever_of_its_times_is_set() {
 }
 
 #[test]
-fn a_missing_secret_volume_is_a_missing_reference() {
+fn a_volume_of_a_missing_secret_or_config_map_is_a_missing_reference() {
     let pods = one(json!({"phase": "Pending"}));
-    let mount = event(
-        "FailedMount",
-        "MountVolume.SetUp failed for volume \"v\" : secret \"s\" not found",
-        ("lastTimestamp", "2026-01-01T00:00:00Z"),
-    );
-    let got = brief(inspect(&pods, &[mount]));
-    assert_eq!(got, (State::Degraded, "SecretNotFound".into(), Some(MissingUpstream)));
+    for (said, reason, category) in [
+        (
+            "MountVolume.SetUp failed for volume \"v\" : secret \"s\" not found",
+            "SecretNotFound",
+            Some(MissingUpstream),
+        ),
+        (
+            "MountVolume.SetUp failed for volume \"secret\" : configmap \"c\" not found",
+            "ConfigMapNotFound",
+            Some(MissingUpstream),
+        ),
+        ("references non-existent secret key: k", "SecretNotFound", Some(MissingUpstream)),
+        ("failed to sync secret cache: timed out", "FailedMount", None),
+    ] {
+        let mount = event("FailedMount", said, ("lastTimestamp", "2026-01-01T00:00:00Z"));
+        let (_, got, got_category) = brief(inspect(&pods, &[mount]));
+        assert_eq!((got.as_str(), got_category), (reason, category), "{said}");
+    }
 }
 
 #[test]
