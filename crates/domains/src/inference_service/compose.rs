@@ -1,0 +1,108 @@
+//! What the answers mean: the spec judged, and the traffic worked out.
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use windlass_api::foreign::http_route::HttpRoute;
+use windlass_api::serving::zerfoo_inference_service::{
+    Routing, TrafficMode, ZerfooInferenceService,
+};
+use windlass_engine::fetch::Fetched;
+use windlass_engine::health::{self, HttpRouteView, Inspection, ParentRef, ParentStatus};
+
+use super::Settings;
+use super::fetch::Answers;
+use super::names::Names;
+use super::traffic::{self, Seen, Traffic};
+use super::validate::{InvalidSpec, Wanted, validate};
+
+/// Everything that plan, health and status speak of.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    pub(super) names: Names,
+    pub(super) answers: Answers,
+    pub(super) meaning: Result<Meaning, InvalidSpec>,
+    pub(super) now: Timestamp,
+}
+
+/// What a valid spec means in this cluster.
+#[derive(Clone, Debug)]
+pub(super) struct Meaning {
+    pub(super) wanted: Wanted,
+    pub(super) traffic: Traffic,
+    /// The route to have, if any.
+    pub(super) routing: Option<Routing>,
+    /// A route is wanted, but the API does not know routes.
+    pub(super) gateway_missing: bool,
+}
+
+pub(super) fn compose(
+    settings: &Settings,
+    service: &ZerfooInferenceService,
+    answers: Answers,
+    now: Timestamp,
+) -> Observed {
+    let names = Names::of(service);
+    let meaning = validate(service, settings)
+        .map(|wanted| mean(settings, service, &names, wanted, &answers, now));
+    Observed { names, answers, meaning, now }
+}
+
+fn mean(
+    settings: &Settings,
+    service: &ZerfooInferenceService,
+    names: &Names,
+    wanted: Wanted,
+    answers: &Answers,
+    now: Timestamp,
+) -> Meaning {
+    let asked = service.spec.routing.as_ref().filter(|routing| !routing.parent_refs.is_empty());
+    let routing = asked.filter(|_| answers.route.is_some()).cloned();
+    let route = answers.route.as_ref().and_then(Fetched::found);
+    let seen = Seen {
+        mode: if routing.is_some() { TrafficMode::Gateway } else { TrafficMode::Replicas },
+        primary: live(&answers.primary),
+        canary: live(&answers.canary),
+        service: answers.service.found(),
+        route,
+        route_accepted: routing.as_ref().is_some_and(|routing| {
+            route.is_some() && inspect_route(route, routing).state().is_ready()
+        }),
+    };
+    let traffic = traffic::decide(&wanted, names, seen, settings.drain, now);
+    Meaning { traffic, gateway_missing: asked.is_some() && routing.is_none(), routing, wanted }
+}
+
+/// A Deployment on its way out is as good as gone.
+fn live(answer: &Fetched<Deployment>) -> Option<&Deployment> {
+    answer.found().filter(|deployment| deployment.metadata.deletion_timestamp.is_none())
+}
+
+pub(super) fn inspect_route(route: Option<&HttpRoute>, routing: &Routing) -> Inspection {
+    let parents: Vec<ParentRef> = routing
+        .parent_refs
+        .iter()
+        .map(|parent| ParentRef {
+            name: parent.name.clone(),
+            namespace: parent.namespace.clone(),
+            section: parent.section_name.clone(),
+        })
+        .collect();
+    health::http_route(route.map(view).as_ref(), &parents)
+}
+
+fn view(route: &HttpRoute) -> HttpRouteView {
+    let parents = route.status.iter().flat_map(|status| &status.parents);
+    HttpRouteView {
+        generation: route.metadata.generation.unwrap_or_default(),
+        parents: parents
+            .map(|parent| ParentStatus {
+                parent: ParentRef {
+                    name: parent.parent_ref.name.clone(),
+                    namespace: parent.parent_ref.namespace.clone(),
+                    section: parent.parent_ref.section_name.clone(),
+                },
+                conditions: parent.conditions.clone(),
+            })
+            .collect(),
+    }
+}
