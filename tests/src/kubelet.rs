@@ -48,3 +48,37 @@ fn running() -> Value {
         { "type": "ContainersReady", "status": "True", "lastTransitionTime": time },
     ]})
 }
+
+/// Makes all pods with these labels ready that exist now.
+pub async fn run_all(space: &Space, labels: &str) {
+    let params = ListParams::default().labels(labels);
+    for pod in space.api::<Pod>().list(&params).await.unwrap().items {
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        if pod.metadata.deletion_timestamp.is_none() && phase != Some("Running") {
+            try_set_status(space, &pod, running()).await;
+        }
+    }
+}
+
+/// Makes pods ready as they come until there are `count` of them, as more are made in steps.
+pub async fn run_all_until(space: &Space, labels: &str, count: usize) {
+    until(&format!("{count} running pods with {labels}"), || async {
+        run_all(space, labels).await;
+        let params = ListParams::default().labels(labels);
+        let pods = space.api::<Pod>().list(&params).await.unwrap().items;
+        let alive = pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).count();
+        if alive == count { Ok(()) } else { Err(format!("{alive} pods")) }
+    })
+    .await;
+}
+
+/// A pod that went away meanwhile needs no status.
+async fn try_set_status(space: &Space, pod: &Pod, status: Value) {
+    let params = kube::api::PatchParams::default();
+    let patch = kube::api::Patch::Merge(json!({ "status": status }));
+    match space.api::<Pod>().patch_status(&pod.name_any(), &params, &patch).await {
+        Ok(_) => {}
+        Err(kube::Error::Api(status)) if status.is_not_found() => {}
+        Err(error) => panic!("cannot set the status of a pod: {error}"),
+    }
+}

@@ -53,7 +53,10 @@ pub struct Applier {
 /// Applies that turned out to change nothing although they looked as if they would: the server
 /// normalises some values in ways we cannot foresee. Remembered, so that they are not sent again.
 #[derive(Debug, Default)]
-pub struct Unchanging(Mutex<HashMap<ObjectKey, HashMap<(Kind, ObjectKey), (u64, String)>>>);
+pub struct Unchanging(Mutex<HashMap<ObjectKey, Remembered>>);
+
+/// By child: the hash of what was applied, and the version that it did not change.
+type Remembered = HashMap<(Kind, ObjectKey), (u64, String)>;
 
 /// The object on whose behalf children are written.
 #[derive(Clone, Debug)]

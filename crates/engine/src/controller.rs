@@ -256,6 +256,7 @@ impl<D: Domain> Shared<D> {
             kind = %self.pipeline.kind,
             namespace = key.namespace.as_deref().unwrap_or_default(),
             name = key.name,
+            generation = tracing::field::Empty,
         );
         let pass = AssertUnwindSafe(self.pipeline.reconcile(key)).catch_unwind();
         pass.instrument(span.clone()).await.unwrap_or_else(|_| {

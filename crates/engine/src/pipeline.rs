@@ -12,6 +12,7 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use serde_json::{Map, Value, json};
+use tracing::{Instrument, debug_span};
 
 use crate::{
     apply::{Applied, Applier, Parent},
@@ -76,7 +77,7 @@ pub async fn look<D: Domain>(
     object: &D::Object,
     now: Timestamp,
 ) -> Look<D::Observed> {
-    let fetched = domain.fetch(reader, object).await;
+    let fetched = domain.fetch(reader, object).instrument(debug_span!("fetch")).await;
     let observed = domain.compose(object, fetched, now);
     let mut plan = domain.plan(object, &observed);
     let health = domain.health(object, &observed);
@@ -119,6 +120,7 @@ impl<D: Domain> Pipeline<D> {
     }
 
     async fn converge(&self, stored: &Object, object: &D::Object) -> Pass {
+        tracing::Span::current().record("generation", stored.generation);
         let now = (self.clock)();
         let parent = self.parent(stored);
         let mut look = look(&self.domain, &self.reader, object, now).await;
@@ -131,7 +133,8 @@ impl<D: Domain> Pipeline<D> {
             if !decision.apply {
                 break;
             }
-            let round = self.applier.run(&parent, &look.plan).await;
+            let applying = self.applier.run(&parent, &look.plan);
+            let round = applying.instrument(debug_span!("apply")).await;
             let settled = round.written == 0 || !round.failures.is_empty();
             applied.add(round);
             if applied.written > 0 {
@@ -145,7 +148,8 @@ impl<D: Domain> Pipeline<D> {
         let verdict = judge(&look.health, &applied.failures, &before, stored.generation, now);
         let pass = conclude(&verdict, &applied, &look.plan);
         let status = self.status(object, &look.observed, &verdict, &before, stored.generation, now);
-        match self.write_status(stored, status).await {
+        let writing = self.write_status(stored, status);
+        match writing.instrument(debug_span!("status")).await {
             Ok(()) => {}
             Err(kube::Error::Api(status)) if status.is_not_found() => return Pass::IDLE,
             Err(error) => {
@@ -328,7 +332,15 @@ fn judge(
         }
         None => state::evaluate(&assessment),
     };
-    verdict.conditions.delete(types::RECONCILIATION_PAUSED);
+    if health.manual.is_none() {
+        // A condition that nobody reports any more is no longer ours to keep.
+        let reported = |type_: &str| {
+            types::PARENT.contains(&type_)
+                || health.conditions.iter().any(|update| update.type_ == type_)
+                || health.components.iter().any(|c| c.component.condition_type() == type_)
+        };
+        verdict.conditions.retain(|condition| reported(&condition.type_));
+    }
     verdict
 }
 

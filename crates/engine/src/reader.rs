@@ -90,6 +90,7 @@ impl Reader for ClusterReader {
             let pods: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
             let params = LogParams {
                 container: Some(key.container.clone()),
+                previous: key.previous,
                 tail_lines: Some(LOG_LINES),
                 limit_bytes: Some(LOG_BYTES),
                 ..LogParams::default()

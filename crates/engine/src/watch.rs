@@ -47,8 +47,10 @@ impl Watcher {
             .into_iter()
             .map(|(namespace, api)| {
                 unsynced += 1;
-                let mut config = watcher::Config::default();
-                config.label_selector = self.scope.selector.clone();
+                let config = watcher::Config {
+                    label_selector: self.scope.selector.clone(),
+                    ..watcher::Config::default()
+                };
                 watcher::watcher(api, config)
                     .default_backoff()
                     .map(move |event| (namespace.clone(), event))

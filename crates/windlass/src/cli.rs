@@ -24,9 +24,9 @@ enum Command {
     Crds,
     /// Print the whole install: namespace, CRDs, account, rights, deployment
     Manifests(install::Flags),
-    /// Print the rules of the operator's role, for the chart
+    /// Print the rules of the operator's roles, for the chart
     #[command(hide = true)]
-    Rules,
+    Rules(install::RulesFlags),
 }
 
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         Command::Render(flags) => render::run(&flags),
         Command::Crds => crate::output::print_yaml(&windlass_api::crds()),
         Command::Manifests(flags) => install::run(&flags),
-        Command::Rules => crate::output::print_yaml(&[install::rules()]),
+        Command::Rules(flags) => crate::output::print_yaml(&[install::rules(flags.scope)]),
     }
 }
 

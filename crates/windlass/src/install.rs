@@ -3,12 +3,12 @@
 mod objects;
 mod rights;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use crate::output;
 
-pub(crate) use rights::rules;
+pub(crate) use rights::rules_in as rules;
 
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
@@ -24,6 +24,24 @@ pub(crate) struct Flags {
     /// Namespaces to watch, comma-separated; the rights are then limited to them. All if not given
     #[arg(long, value_delimiter = ',')]
     pub(crate) watch_namespaces: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RulesFlags {
+    /// Where the rules hold
+    #[arg(long, default_value = "namespace")]
+    pub(crate) scope: Scope,
+}
+
+/// Where the operator has rights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scope {
+    /// Each namespace that it watches
+    Namespace,
+    /// The cluster as a whole
+    Cluster,
+    /// Its own namespace
+    Leader,
 }
 
 pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {

@@ -15,14 +15,22 @@ use windlass_engine::{
     kind::Kind,
 };
 
-use super::{Flags, objects::NAME};
+use super::{Flags, Scope, objects::NAME};
 use crate::kinds;
 
 const WATCH: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["create", "delete", "get", "list", "patch", "watch"];
 
+pub(crate) fn rules_in(scope: Scope) -> Vec<PolicyRule> {
+    match scope {
+        Scope::Namespace => rules(),
+        Scope::Cluster => cluster_rules(),
+        Scope::Leader => own_rules(),
+    }
+}
+
 /// What the operator does in the namespaces it watches.
-pub(crate) fn rules() -> Vec<PolicyRule> {
+fn rules() -> Vec<PolicyRule> {
     let mut rights = Rights::default();
     rights.add_domain(&kinds::Flags::default().inference_service());
     // Events are told through the newer API; `kubectl describe` shows both.

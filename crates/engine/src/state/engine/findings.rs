@@ -35,17 +35,25 @@ impl Findings {
         findings
     }
 
-    /// The component's own condition tells what exactly is wrong, so the parent's stays general.
+    /// The first error of its kind is told with its words: a person reads the parent's condition first.
     fn add(&mut self, error: &Error) {
+        let told = |general: &str| match error.message.as_str() {
+            "" => Some(general.to_owned()),
+            detail => Some(format!("{general}: {detail}")),
+        };
         match error.category {
             Category::Infrastructure | Category::Unknown => {
                 self.infrastructure.push(error.clone());
                 messages::NOT_REACHABLE.clone_into(&mut self.infrastructure_message);
             }
-            Category::Auth => self.auth = Some(messages::AUTH_ERROR.to_owned()),
-            Category::InvalidSpec => self.invalid_spec = Some(messages::INVALID_SPEC.to_owned()),
+            Category::Auth => self.auth = self.auth.take().or_else(|| told(messages::AUTH_ERROR)),
+            Category::InvalidSpec => {
+                self.invalid_spec =
+                    self.invalid_spec.take().or_else(|| told(messages::INVALID_SPEC));
+            }
             Category::MissingUpstream => {
-                self.missing_upstream = Some(messages::REFERENCE_NOT_FOUND.to_owned());
+                let known = self.missing_upstream.take();
+                self.missing_upstream = known.or_else(|| told(messages::REFERENCE_NOT_FOUND));
             }
             Category::MissingDownstream | Category::ResourceExhaustion => {}
         }

@@ -1,0 +1,113 @@
+use std::{path::PathBuf, process::Command};
+
+use serde_json::{Value, json};
+use windlass_tests::{
+    Cluster, Operator, cluster, cluster::run_with_input, eventually, operator::Setup,
+};
+
+use crate::zis;
+
+fn examples() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples")
+}
+
+fn windlass(arguments: &[&str]) -> Result<String, String> {
+    run_with_input(Command::new(cluster::binary()).args(arguments), "")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rendered_examples_are_accepted_by_the_api_server() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("render").await;
+    let mut count = 0;
+    for entry in std::fs::read_dir(examples()).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.to_str().unwrap();
+        let rendered = windlass(&["render", "-n", &space.name, "-f", file]).unwrap();
+        let dry_run = ["apply", "--dry-run=server", "--server-side", "-f", "-"];
+        let answer = cluster.kubectl(&dry_run, &rendered);
+        assert!(answer.contains("serverside-applied (server dry run)"), "{file}: {answer}");
+        cluster.kubectl(&["-n", &space.name, "apply", "--dry-run=server", "-f", file], "");
+        count += 1;
+    }
+    assert!(count >= 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn render_prints_what_the_operator_makes() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("same").await;
+    let _operator = Operator::start(&cluster, &space).await;
+    let file = examples().join("zerfoo-simple.yaml");
+    let file = file.to_str().unwrap();
+    cluster.kubectl(&["-n", &space.name, "apply", "-f", file], "");
+    let rendered = windlass(&["render", "-n", &space.name, "-f", file]).unwrap();
+    let documents = rendered.split("---\n").filter(|text| !text.trim().is_empty());
+    for object in documents.map(|text| serde_saphyr::from_str::<Value>(text).unwrap()) {
+        if object["kind"] != "Deployment" {
+            continue;
+        }
+        let live = zis::deployment(&space, object["metadata"]["name"].as_str().unwrap()).await;
+        let live = serde_json::to_value(live).unwrap();
+        assert_eq!(object["metadata"]["labels"], live["metadata"]["labels"]);
+        let args =
+            |value: &Value| value["spec"]["template"]["spec"]["containers"][0]["args"].clone();
+        assert_eq!(args(&object), args(&live));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_printed_install_is_accepted_by_the_api_server() {
+    let Some(cluster) = Cluster::private(&[]).await else { return };
+    let manifests = windlass(&["manifests"]).unwrap();
+    cluster.kubectl(&["apply", "--server-side", "-f", "-"], &manifests);
+    let again = cluster.kubectl(&["diff", "--server-side", "-f", "-"], &manifests);
+    assert_eq!(again, "", "applied twice it changes nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_tells_its_health_and_its_metrics() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("metrics").await;
+    let setup = Setup::default()
+        .with("--metrics-bind-address=127.0.0.1:0")
+        .with("--health-probe-bind-address=127.0.0.1:0");
+    let operator = Operator::start_with(&cluster, &space, &setup).await;
+    zis::create(&space, "a", json!({})).await;
+    zis::make_ready(&space, "a", 2).await;
+    let address = |what: &str| {
+        let log = operator.log();
+        let line = log.lines().find(|line| line.contains(&format!("serving {what}"))).unwrap();
+        line.split("address=").nth(1).unwrap().split_whitespace().next().unwrap().to_owned()
+    };
+    let fetch =
+        |url: String| run_with_input(Command::new("curl").args(["-sS", "--fail", &url]), "");
+    assert_eq!(fetch(format!("http://{}/healthz", address("probes"))).unwrap(), "ok");
+    assert_eq!(fetch(format!("http://{}/readyz", address("probes"))).unwrap(), "ok");
+    let metrics = fetch(format!("http://{}/metrics", address("metrics"))).unwrap();
+    for want in [
+        "windlass_reconciles_total{kind=\"ZerfooInferenceService\",outcome=\"success\"}",
+        "windlass_reconcile_duration_seconds_bucket",
+        "windlass_queue_depth{kind=\"ZerfooInferenceService\"}",
+        "windlass_api_requests_total{verb=\"patch\",kind=\"deployments\",status=\"2xx\"}",
+        "windlass_leader 1",
+    ] {
+        assert!(metrics.contains(want), "{want} in\n{metrics}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_without_a_cluster_waits_for_one() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("waits").await;
+    let setup = Setup { server: Some("http://127.0.0.1:9".to_owned()), ..Setup::default() };
+    let mut operator = Operator::start_with(&cluster, &space, &setup).await;
+    eventually(
+        "it to say so",
+        || async { operator.log() },
+        |log| log.contains("cannot reach the Kubernetes API"),
+    )
+    .await;
+    assert!(operator.is_running());
+    assert!(operator.terminate());
+}
