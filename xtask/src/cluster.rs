@@ -16,7 +16,7 @@ mod process;
 pub mod standing;
 mod wait;
 
-pub use assets::{Assets, NodeAssets};
+pub use assets::{Assets, NodeAssets, ensure_helm, find_helm};
 pub use control_plane::{ControlPlane, Options};
 pub use crds::{CRD_SETS, apply_crds, ensure_crds};
 pub use process::Lifetime;

@@ -1,61 +1,76 @@
 //! Files under `deploy/` that come out of the program and are never edited by hand.
 //!
-//! [`GENERATED`] is the whole list: a command of the windlass binary, and the folder its output
-//! goes to. Whatever the binary learns to print (RBAC, for one) becomes a row there.
+//! [`GENERATED`] is the whole list: a command of the windlass binary, and where its output goes.
 
-use std::{collections::BTreeMap, fs, path::Path, process::Command};
+use std::{collections::BTreeMap, fs, io::ErrorKind, path::Path, process::Command};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::workspace::{build, project_root};
+use crate::workspace::{binary, project_root};
 
 struct Generated {
     /// Arguments of the windlass binary.
     command: &'static [&'static str],
-    /// Relative to the project. Everything in it is generated.
-    folder: &'static str,
-    /// From what the command prints to files by name.
-    files: fn(&str) -> Result<Files>,
+    place: Place,
 }
 
+/// Where the output of a command goes, relative to the project.
+enum Place {
+    /// One file per object. Everything in the folder is generated.
+    Folder(&'static str),
+    /// All of it, be it one object or many.
+    File(&'static str),
+}
+
+/// Text by file name.
 type Files = BTreeMap<String, String>;
 
-const GENERATED: [Generated; 1] = [Generated {
-    command: &["crds"],
-    folder: "deploy/chart/windlass/crds",
-    files: one_file_per_object,
-}];
+const GENERATED: [Generated; 5] = [
+    Generated { command: &["crds"], place: Place::Folder("deploy/chart/windlass/crds") },
+    Generated { command: &["manifests"], place: Place::File("deploy/install.yaml") },
+    Generated {
+        command: &["rules", "--scope=cluster"],
+        place: Place::File("deploy/chart/windlass/generated/cluster-rules.yaml"),
+    },
+    Generated {
+        command: &["rules", "--scope=namespace"],
+        place: Place::File("deploy/chart/windlass/generated/namespace-rules.yaml"),
+    },
+    Generated {
+        command: &["rules", "--scope=leader"],
+        place: Place::File("deploy/chart/windlass/generated/leader-rules.yaml"),
+    },
+];
 
 /// Writes all generated files, and removes those the program no longer prints.
 pub fn write() -> Result<()> {
-    let binary = build()?;
+    let binary = binary()?;
     for row in &GENERATED {
-        let folder = project_root().join(row.folder);
+        let folder = project_root().join(row.folder());
         let wanted = row.run(&binary)?;
         fs::create_dir_all(&folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
         for (name, text) in &wanted {
             let path = folder.join(name);
             fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            println!("{}/{name}", row.folder());
         }
-        for name in present(&folder)?.into_keys().filter(|name| !wanted.contains_key(name)) {
+        for name in row.present()?.into_keys().filter(|name| !wanted.contains_key(name)) {
             let path = folder.join(name);
             fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
         }
-        println!("{}: {} files", row.folder, wanted.len());
     }
     Ok(())
 }
 
 /// Fails if a generated file differs from what the program prints now.
 pub fn check() -> Result<()> {
-    let binary = build()?;
+    let binary = binary()?;
     let mut stale = Vec::new();
     for row in &GENERATED {
-        let differences =
-            differences(&row.run(&binary)?, &present(&project_root().join(row.folder))?);
-        stale.extend(differences.iter().map(|name| format!("{}/{name}", row.folder)));
+        let differences = differences(&row.run(&binary)?, &row.present()?);
+        stale.extend(differences.iter().map(|name| format!("{}/{name}", row.folder())));
     }
     if stale.is_empty() {
         return Ok(());
@@ -76,22 +91,66 @@ impl Generated {
         }
         let text = String::from_utf8(output.stdout)
             .with_context(|| format!("cannot read the output of `{name}`"))?;
-        let files =
-            (self.files)(&text).with_context(|| format!("cannot split the output of `{name}`"))?;
+        let files = match self.place {
+            Place::Folder(_) => one_file_per_object(&text)
+                .with_context(|| format!("cannot split the output of `{name}`"))?,
+            Place::File(path) => one_file(&text, path),
+        };
         if files.is_empty() {
-            bail!("cannot generate from `{name}`: it printed no objects");
+            bail!("cannot generate from `{name}`: it printed nothing");
         }
         Ok(files)
     }
+
+    fn folder(&self) -> &'static str {
+        match self.place {
+            Place::Folder(folder) => folder,
+            Place::File(path) => path.rsplit_once('/').map_or("", |(folder, _)| folder),
+        }
+    }
+
+    /// The files as they lie there now.
+    fn present(&self) -> Result<Files> {
+        match self.place {
+            Place::Folder(folder) => files_in(&project_root().join(folder)),
+            Place::File(path) => {
+                let found = read(&project_root().join(path))?;
+                Ok(found.map(|text| (file_name(path), text)).into_iter().collect())
+            }
+        }
+    }
 }
 
-/// Splits a stream of YAML objects into `<metadata.name>.yaml`, each with its text unchanged.
+const NOTICE: &str = "# Generated by `cargo xtask generate`; changes made here are lost.\n";
+
+/// The output with a notice in front. One document needs no line that separates it from others.
+fn one_file(stream: &str, path: &str) -> Files {
+    let documents = documents(stream);
+    if documents.is_empty() {
+        return Files::new();
+    }
+    Files::from([(file_name(path), format!("{NOTICE}{}", documents.join("---\n")))])
+}
+
+fn file_name(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or(path).to_owned()
+}
+
+fn read(path: &Path) -> Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// Splits a stream of YAML objects into `<metadata.name>.yaml`, each with its text as printed.
 fn one_file_per_object(stream: &str) -> Result<Files> {
     let mut files = Files::new();
     for text in documents(stream) {
         let object: Value = serde_saphyr::from_str(&text).context("cannot parse an object")?;
         let name = object["metadata"]["name"].as_str().context("an object has no name")?;
-        if files.insert(format!("{name}.yaml"), text).is_some() {
+        if files.insert(format!("{name}.yaml"), format!("{NOTICE}{text}")).is_some() {
             bail!("two objects are named {name}");
         }
     }
@@ -112,7 +171,7 @@ fn documents(stream: &str) -> Vec<String> {
     documents
 }
 
-fn present(folder: &Path) -> Result<Files> {
+fn files_in(folder: &Path) -> Result<Files> {
     let mut files = Files::new();
     if !folder.is_dir() {
         return Ok(files);
@@ -121,10 +180,8 @@ fn present(folder: &Path) -> Result<Files> {
         fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     for entry in entries {
         let path = entry.with_context(|| format!("cannot list {}", folder.display()))?.path();
-        let text =
-            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        files.insert(name, text);
+        files.extend(read(&path)?.map(|text| (name, text)));
     }
     Ok(files)
 }
@@ -144,7 +201,23 @@ mod tests {
         let stream = "---\nmetadata:\n  name: b\n---\nmetadata:\n  name: a\n";
         let files = one_file_per_object(stream).unwrap();
         assert_eq!(files.keys().collect::<Vec<_>>(), ["a.yaml", "b.yaml"]);
-        assert_eq!(files["a.yaml"], "metadata:\n  name: a\n");
+        assert_eq!(files["a.yaml"], format!("{NOTICE}metadata:\n  name: a\n"));
+    }
+
+    #[test]
+    fn a_stream_that_stays_whole_keeps_its_separators() {
+        for (stream, want) in
+            [("---\n- a\n", "- a\n"), ("---\na: 1\n---\nb: 2\n", "a: 1\n---\nb: 2\n")]
+        {
+            let files = one_file(stream, "deploy/x.yaml");
+            assert_eq!(files, Files::from([("x.yaml".into(), format!("{NOTICE}{want}"))]));
+        }
+        assert!(one_file("", "deploy/x.yaml").is_empty());
+    }
+
+    #[test]
+    fn generated_files_are_fresh() {
+        check().unwrap();
     }
 
     #[test]

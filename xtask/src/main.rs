@@ -6,7 +6,9 @@ use std::{env, path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use xtask::{
     check,
-    cluster::{Assets, CRD_SETS, ControlPlane, NodeAssets, Options, ensure_crds, standing},
+    cluster::{
+        Assets, CRD_SETS, ControlPlane, NodeAssets, Options, ensure_crds, ensure_helm, standing,
+    },
     generate, test, tidy,
     workspace::project_root,
 };
@@ -19,7 +21,7 @@ cargo xtask COMMAND
   generate                   write the generated files under deploy/
   test [-- NEXTEST ARGS]     every tier of tests this machine can run, with counts
 
-  cluster build [--all]      build what a control plane needs; --all: fake nodes too
+  cluster build [--all]      build what a control plane needs; --all: fake nodes, Helm too
   cluster up [--nodes] [--crds NAME,...]
                              a control plane that stays; --nodes: two fake GPU nodes
   cluster status             what of it runs (exit 1 if not all of it)
@@ -104,6 +106,7 @@ fn build(all: bool) -> Result<()> {
     if all {
         let nodes = NodeAssets::ensure()?;
         println!("{}\n{}", nodes.kube_scheduler.display(), nodes.kwok.display());
+        println!("{}", ensure_helm()?.display());
     }
     for folder in ensure_crds(&CRD_SETS)? {
         println!("{}", folder.display());

@@ -1,6 +1,9 @@
 //! The checkout as Cargo sees it.
 
-use std::path::{Path, PathBuf};
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -21,6 +24,14 @@ pub(crate) fn build() -> Result<PathBuf> {
         .run()
         .context("cannot build the workspace")?;
     Ok(target_folder()?.join("debug/windlass"))
+}
+
+/// The windlass binary under test, `WINDLASS_BIN`, or else one that is built now.
+pub fn binary() -> Result<PathBuf> {
+    match env::var_os("WINDLASS_BIN") {
+        Some(path) => Ok(path.into()),
+        None => build(),
+    }
 }
 
 pub(crate) fn target_folder() -> Result<PathBuf> {

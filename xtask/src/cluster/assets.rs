@@ -13,6 +13,7 @@ use crate::cache;
 pub(super) const KUBERNETES_VERSION: &str = "v1.36.3";
 pub(super) const ETCD_VERSION: &str = "v3.6.8";
 pub(super) const KWOK_VERSION: &str = "v0.8.0";
+pub(super) const HELM_VERSION: &str = "v3.22.0";
 
 /// A program we run and did not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,7 @@ pub(super) enum Program {
     Kubectl,
     Scheduler,
     Kwok,
+    Helm,
 }
 
 impl Program {
@@ -40,6 +42,7 @@ impl Program {
             Program::Kubectl => "kubectl",
             Program::Scheduler => "kube-scheduler",
             Program::Kwok => "kwok",
+            Program::Helm => "helm",
         }
     }
 
@@ -47,6 +50,7 @@ impl Program {
         let (project, version) = match self {
             Program::Etcd => ("etcd", ETCD_VERSION),
             Program::Kwok => ("kwok", KWOK_VERSION),
+            Program::Helm => ("helm", HELM_VERSION),
             _ => ("kubernetes", KUBERNETES_VERSION),
         };
         cache.join(project).join(version).join(self.name())
@@ -113,6 +117,18 @@ impl NodeAssets {
     }
 }
 
+/// Helm as it lies ready, for the tests of the chart.
+pub fn find_helm() -> Result<PathBuf> {
+    let [helm] = find_all([Program::Helm])?;
+    Ok(helm)
+}
+
+/// Helm, built with Go if it is missing.
+pub fn ensure_helm() -> Result<PathBuf> {
+    build::programs(&[Program::Helm])?;
+    find_helm()
+}
+
 const HOW_TO_GET_THEM: &str = "run `cargo xtask cluster build` (needs Go) or set KUBEBUILDER_ASSETS to a folder that holds them";
 const HOW_TO_GET_THEM_ALL: &str = "run `cargo xtask cluster build --all` (needs Go)";
 
@@ -128,6 +144,7 @@ fn find_all<const N: usize>(programs: [Program; N]) -> Result<[PathBuf; N]> {
     if missing.is_empty() {
         return Ok(paths);
     }
-    let how = if programs.contains(&Program::Kwok) { HOW_TO_GET_THEM_ALL } else { HOW_TO_GET_THEM };
+    let extra = |program: &Program| !Program::CONTROL_PLANE.contains(program);
+    let how = if programs.iter().any(extra) { HOW_TO_GET_THEM_ALL } else { HOW_TO_GET_THEM };
     bail!("cannot find {}; {how}", missing.join(", "))
 }

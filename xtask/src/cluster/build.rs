@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::{
-    assets::{ETCD_VERSION, KUBERNETES_VERSION, KWOK_VERSION, Program},
+    assets::{ETCD_VERSION, HELM_VERSION, KUBERNETES_VERSION, KWOK_VERSION, Program},
     process::tail,
     wait,
 };
@@ -34,14 +34,15 @@ pub(super) fn programs(wanted: &[Program]) -> Result<()> {
     let (mut kubernetes, mut others) = (Vec::new(), Vec::new());
     for program in missing(wanted)? {
         match program {
-            Program::Etcd | Program::Kwok => others.push(program),
+            Program::Etcd | Program::Kwok | Program::Helm => others.push(program),
             _ => kubernetes.push(program),
         }
     }
     for program in others {
         match program {
             Program::Etcd => etcd()?,
-            _ => kwok()?,
+            Program::Kwok => published(program, "sigs.k8s.io/kwok", KWOK_VERSION)?,
+            _ => published(program, "helm.sh/helm/v3", HELM_VERSION)?,
         }
     }
     if kubernetes.is_empty() { Ok(()) } else { self::kubernetes(&kubernetes) }
@@ -128,17 +129,17 @@ fn etcd() -> Result<()> {
     scratch.install(&[Program::Etcd])
 }
 
-fn kwok() -> Result<()> {
-    require_go("kwok")?;
-    let scratch = Scratch::new("kwok")?;
+/// A program that its module publishes as `cmd/<name>`.
+fn published(program: Program, module: &str, version: &str) -> Result<()> {
+    let name = program.name();
+    require_go(name)?;
+    let scratch = Scratch::new(name)?;
     scratch.write(
         "go.mod",
-        &format!(
-            "module windlass.dev/kwok\n\ngo 1.26\n\nrequire sigs.k8s.io/kwok {KWOK_VERSION}\n"
-        ),
+        &format!("module windlass.dev/{name}\n\ngo 1.26\n\nrequire {module} {version}\n"),
     )?;
-    scratch.build("kwok", "-s -w", &["sigs.k8s.io/kwok/cmd/kwok".into()])?;
-    scratch.install(&[Program::Kwok])
+    scratch.build(name, "-s -w", &[format!("{module}/cmd/{name}")])?;
+    scratch.install(&[program])
 }
 
 pub(super) fn stages_folder() -> Result<PathBuf> {

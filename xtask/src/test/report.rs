@@ -21,7 +21,10 @@ impl Tier {
     /// The tier of a test binary, named as nextest does: `package` or `package::binary`.
     pub(super) fn of(binary: &str) -> Tier {
         match binary {
-            "windlass-tests::real_api" | "xtask::control_plane" => Tier::RealApi,
+            "windlass-tests::real_api"
+            | "xtask::control_plane"
+            | "xtask::chart"
+            | "xtask::demo" => Tier::RealApi,
             "windlass-tests::embedded" => Tier::Embedded,
             _ => Tier::Pure,
         }
@@ -175,6 +178,7 @@ mod tests {
         for (binary, want) in [
             ("windlass-tests::real_api", Tier::RealApi),
             ("xtask::control_plane", Tier::RealApi),
+            ("xtask::chart", Tier::RealApi),
             ("windlass-tests", Tier::Pure),
             ("windlass-domains::it", Tier::Pure),
         ] {
