@@ -126,8 +126,8 @@ impl Domain for InferenceServiceDomain {
         plan::plan(&self.settings, object, observed)
     }
 
-    fn health(&self, object: &ZerfooInferenceService, observed: &Observed) -> Health {
-        health::health(object, observed)
+    fn health(&self, _: &ZerfooInferenceService, observed: &Observed) -> Health {
+        health::health(observed)
     }
 
     fn status(

@@ -2,9 +2,7 @@
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, Service};
-use windlass_api::serving::zerfoo_inference_service::{
-    CanaryPhase, TrafficMode, ZerfooInferenceService,
-};
+use windlass_api::serving::zerfoo_inference_service::{CanaryPhase, TrafficMode};
 use windlass_engine::conditions::{ConditionUpdate, EventType, Observability, Status};
 use windlass_engine::domain::Health;
 use windlass_engine::error::Error;
@@ -19,7 +17,7 @@ use super::reasons;
 use super::traffic::CanaryPlan;
 use super::validate::{InvalidSpec, Remark};
 
-pub(super) fn health(_: &ZerfooInferenceService, observed: &Observed) -> Health {
+pub(super) fn health(observed: &Observed) -> Health {
     match &observed.meaning {
         Ok(meaning) => Health {
             components: components(observed, meaning),
