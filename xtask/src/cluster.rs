@@ -19,5 +19,7 @@ mod wait;
 pub use assets::{Assets, NodeAssets, ensure_helm, find_helm};
 pub use control_plane::{ControlPlane, Options};
 pub use crds::{CRD_SETS, apply_crds, ensure_crds};
+pub use nodes::Nodes;
 pub use process::Lifetime;
+pub(crate) use process::Process;
 pub use wait::wait_until;

@@ -157,7 +157,8 @@ fn one_file_per_object(stream: &str) -> Result<Files> {
     Ok(files)
 }
 
-fn documents(stream: &str) -> Vec<String> {
+/// The documents of a YAML stream, without the lines between them.
+pub(crate) fn documents(stream: &str) -> Vec<String> {
     let mut documents = vec![String::new()];
     for line in stream.lines() {
         if line.trim_end() == "---" {

@@ -2,6 +2,7 @@
 //!
 //! - [`cluster`]: a real Kubernetes control plane on one machine. The scenario tests use this part
 //!   as a library to start private control planes.
+//! - [`demo`]: the operator at work on such a control plane, for people.
 //! - [`check`]: what must hold before a commit; [`tidy`] and [`generate`] are its own rules.
 //! - [`test`]: runs every tier of tests this machine can and counts them.
 //!
@@ -11,6 +12,7 @@
 pub mod cache;
 pub mod check;
 pub mod cluster;
+pub mod demo;
 pub mod generate;
 pub mod test;
 pub mod tidy;

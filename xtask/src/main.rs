@@ -9,12 +9,14 @@ use xtask::{
     cluster::{
         Assets, CRD_SETS, ControlPlane, NodeAssets, Options, ensure_crds, ensure_helm, standing,
     },
-    generate, test, tidy,
+    demo, generate, test, tidy,
     workspace::project_root,
 };
 
 const HELP: &str = "\
 cargo xtask COMMAND
+
+  demo [--once]              the operator at work on a real control plane; `demo --help`
 
   check                      format, tidy rules, lints, generated files, dependencies
   tidy                       the tidy rules alone
@@ -42,6 +44,12 @@ fn main() -> ExitCode {
             print!("{HELP}");
             Ok(true)
         }
+        ["demo", "--help" | "-h"] => {
+            print!("{}", demo::HELP);
+            Ok(true)
+        }
+        ["demo"] => demo::run(false),
+        ["demo", "--once"] => demo::run(true),
         ["check"] => check::run().map(|()| true),
         ["tidy"] => tidy::check(&project_root()).map(|()| true),
         ["generate"] => generate::write().map(|()| true),

@@ -111,6 +111,19 @@ impl ControlPlane {
         self.options.dir.join("kubeconfig")
     }
 
+    /// Where data, keys, kubeconfig and logs are.
+    pub fn dir(&self) -> &Path {
+        &self.options.dir
+    }
+
+    /// Writes a kubeconfig for the bearer of a token, and returns its path.
+    pub fn kubeconfig_for(&self, name: &str, token: &str) -> Result<PathBuf> {
+        let path = self.options.dir.join(format!("{name}.kubeconfig"));
+        let text = kubeconfig_text(&self.url(), self.ca_pem()?.as_bytes(), token);
+        write_secret(&path, &text)?;
+        Ok(path)
+    }
+
     pub fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.ports.apiserver)
     }

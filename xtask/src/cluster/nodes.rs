@@ -9,13 +9,26 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use super::{
-    NodeAssets,
+    ControlPlane, NodeAssets,
     build::yaml_files,
     control_plane::{Arguments, free_port},
     process::{Lifetime, Process},
 };
 
 const COUNT: usize = 2;
+
+/// Fake nodes of a control plane. Dropping them ends their programs.
+pub struct Nodes {
+    _processes: [Process; 2],
+}
+
+impl Nodes {
+    /// Adds two nodes with GPUs, whose programs write their logs into the control plane's folder.
+    pub fn add_to(plane: &ControlPlane, assets: &NodeAssets) -> Result<Nodes> {
+        let processes = start(assets, plane.dir(), Lifetime::Bound, plane.kubectl())?;
+        Ok(Nodes { _processes: processes })
+    }
+}
 
 /// Starts scheduler and kwok in the folder of a running control plane and adds the nodes.
 pub(super) fn start(

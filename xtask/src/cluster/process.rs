@@ -25,7 +25,7 @@ pub enum Lifetime {
     Detached,
 }
 
-pub(super) struct Process {
+pub(crate) struct Process {
     name: &'static str,
     child: Child,
     log: PathBuf,
@@ -33,7 +33,7 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts the program with its output appended to `<folder>/<name>.log`.
-    pub(super) fn start(
+    pub(crate) fn start(
         name: &'static str,
         program: &Path,
         arguments: Vec<OsString>,
@@ -67,7 +67,7 @@ impl Process {
     }
 
     /// Fails with the end of the log if the process has ended.
-    pub(super) fn check_running(&mut self) -> Result<()> {
+    pub(crate) fn check_running(&mut self) -> Result<()> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => Err(self.ended(status)),
@@ -79,7 +79,7 @@ impl Process {
         anyhow!("{} ended ({status}); the end of its log:\n{}", self.name, tail(&self.log))
     }
 
-    pub(super) fn log_tail(&self) -> String {
+    pub(crate) fn log_tail(&self) -> String {
         tail(&self.log)
     }
 

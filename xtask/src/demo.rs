@@ -1,0 +1,345 @@
+//! `cargo xtask demo`: the operator at work on a real control plane, from a fresh clone.
+//!
+//! Only the windlass program and kubectl talk to the cluster, as they would for a user. The operator
+//! runs with exactly the rights it is installed with.
+
+mod gateway;
+mod tree;
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    flag,
+};
+
+use crate::{
+    cluster::{
+        Assets, ControlPlane, Lifetime, NodeAssets, Nodes, Options, Process, ensure_crds,
+        wait_until,
+    },
+    generate::documents,
+    workspace::{project_root, target_folder},
+};
+
+pub const HELP: &str = "\
+cargo xtask demo [--once]
+
+Starts a private control plane with fake GPU nodes, runs the operator against it, applies two
+examples, waits until they are ready and shows what became of them. Then it all keeps running, for
+you to play with, until Ctrl-C.
+
+  --once   end when the examples have been shown; exit 1 if they did not become ready
+
+Needs Go, the first time, to build what is not in the cache yet (about ten minutes on two cores).
+The nodes are fake: pods are scheduled and become ready, but nothing runs in them. Nothing outside
+the target folder and the cache is touched, and your own kubeconfig is not read.
+";
+
+/// One of each way to split traffic: none at all, and by a route.
+const EXAMPLES: [&str; 2] = ["examples/zerfoo-simple.yaml", "examples/zerfoo-canary.yaml"];
+const CRDS: [&str; 1] = ["gateway-api"];
+const NAMESPACE: &str = "demo";
+const SYSTEM: &str = "windlass-system";
+const READY_WITHIN: Duration = Duration::from_secs(120);
+
+/// True if all went well and the examples became ready.
+pub fn run(once: bool) -> Result<bool> {
+    say("control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok");
+    let (assets, node_assets) = (Assets::ensure()?, NodeAssets::ensure()?);
+    ensure_crds(&CRDS)?;
+    say("program: building windlass");
+    let windlass = build()?;
+
+    let interrupted = Interrupted::listen()?;
+    let folder = Folder::new()?;
+    let outcome = play(once, &assets, &node_assets, &windlass, &folder.0, &interrupted);
+    match outcome {
+        Err(_) if interrupted.is_set() => {
+            say("interrupted; everything has ended and is removed");
+            Ok(false)
+        }
+        outcome => outcome,
+    }
+}
+
+fn play(
+    once: bool,
+    assets: &Assets,
+    node_assets: &NodeAssets,
+    windlass: &Path,
+    dir: &Path,
+    interrupted: &Interrupted,
+) -> Result<bool> {
+    say("cluster: starting it, with two fake nodes of eight GPUs");
+    let plane = ControlPlane::start(assets, Options::in_dir(dir))?;
+    let nodes = Nodes::add_to(&plane, node_assets)?;
+    plane.apply_crds(&CRDS)?;
+    interrupted.check()?;
+
+    say("install: namespace, CRDs, account and rights, as `windlass manifests` prints them");
+    let cluster = Cluster { plane: &plane };
+    cluster.install(windlass)?;
+    interrupted.check()?;
+
+    say("operator: starting it as a process, with those rights");
+    let mut operator = cluster.start_operator(windlass, dir)?;
+    for example in EXAMPLES {
+        say(&format!("example: kubectl apply -f {example}"));
+        let text = fs::read_to_string(project_root().join(example))
+            .with_context(|| format!("cannot read {example}"))?;
+        cluster.apply(&text, &["--namespace", NAMESPACE])?;
+    }
+    let started = Instant::now();
+    let ready = wait_until("the examples become ready", READY_WITHIN, || {
+        interrupted.check()?;
+        operator.check_running()?;
+        gateway::answer(&cluster)?;
+        let services = cluster.get("zerfooinferenceservices")?;
+        Ok((!services.is_empty() && services.iter().all(is_settled)).then_some(()))
+    });
+    interrupted.check()?;
+    println!("\n{}", cluster.report()?);
+    match &ready {
+        Ok(()) => say(&format!("ready after {:.1} s", started.elapsed().as_secs_f32())),
+        Err(error) => say(&format!("NOT READY: {error:#}\n{}", operator.log_tail())),
+    }
+    if !once {
+        say_how_to_go_on(&plane, assets, dir, &cluster.get("zerfooinferenceservices")?);
+        while !interrupted.is_set() {
+            operator.check_running()?;
+            gateway::answer(&cluster).or_else(|error| interrupted.check().and(Err(error)))?;
+            thread::sleep(Duration::from_millis(500));
+        }
+    }
+    // Clients before servers, so that none spends its last second failing.
+    drop((operator, nodes));
+    plane.stop();
+    say("ended; nothing is left behind");
+    Ok(ready.is_ok())
+}
+
+fn say(text: &str) {
+    println!("demo: {text}");
+}
+
+fn say_how_to_go_on(plane: &ControlPlane, assets: &Assets, dir: &Path, services: &[Value]) {
+    let tools = assets.kubectl.parent().unwrap_or(dir);
+    let name = services.first().and_then(|service| service["metadata"]["name"].as_str());
+    let name = name.unwrap_or("NAME");
+    say(&format!(
+        "it runs until Ctrl-C; in another terminal:
+
+  export KUBECONFIG={} PATH={}:$PATH
+  kubectl config set-context --current --namespace={NAMESPACE}
+  kubectl get zis
+  kubectl delete deployment {name}-primary   # it comes back
+  kubectl scale zis/{name} --replicas=3
+  kubectl edit zis/{name}
+  tail -f {}
+",
+        plane.kubeconfig().display(),
+        tools.display(),
+        dir.join("windlass.log").display(),
+    ));
+}
+
+/// The program alone: a fresh clone need not wait for the tests to compile.
+fn build() -> Result<PathBuf> {
+    let status = Command::new("cargo")
+        .args(["build", "--locked", "--package", "windlass"])
+        .current_dir(project_root())
+        .status()
+        .context("cannot run `cargo build`")?;
+    if !status.success() {
+        bail!("cannot build windlass ({status})");
+    }
+    Ok(target_folder()?.join("debug/windlass"))
+}
+
+/// Ready as of its newest generation, and with nothing left to do. `Approximate` is as good as a
+/// split by pod count gets.
+fn is_settled(service: &Value) -> bool {
+    let status = &service["status"];
+    let conditions = status["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+    let fine =
+        |condition: &Value| condition["status"] == "True" || condition["reason"] == "Approximate";
+    status["observedGeneration"] == service["metadata"]["generation"]
+        && conditions.iter().any(|condition| condition["type"] == "Ready")
+        && conditions.iter().all(fine)
+}
+
+/// The demo's cluster, seen through kubectl.
+struct Cluster<'a> {
+    plane: &'a ControlPlane,
+}
+
+impl Cluster<'_> {
+    fn install(&self, windlass: &Path) -> Result<()> {
+        let manifests = run_to_end(Command::new(windlass).arg("manifests"), "windlass manifests")?;
+        // The operator runs as a process: an image of it is not at hand, and a fake node would not
+        // run it anyway.
+        let mut objects = documents(&manifests);
+        objects.retain(|text| !text.contains("\nkind: Deployment\n"));
+        self.apply(&objects.join("---\n"), &[])?;
+        self.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"])?;
+        self.kubectl(&["create", "namespace", NAMESPACE])?;
+        Ok(())
+    }
+
+    fn start_operator(&self, windlass: &Path, dir: &Path) -> Result<Process> {
+        let token = self.kubectl(&["create", "token", "windlass", "--namespace", SYSTEM])?;
+        let kubeconfig = self.plane.kubeconfig_for("operator", token.trim())?;
+        let arguments = [
+            "operator".to_owned(),
+            format!("--kubeconfig={}", kubeconfig.display()),
+            "--leader-elect".to_owned(),
+            format!("--lease-namespace={SYSTEM}"),
+            "--health-probe-bind-address=0".to_owned(),
+            "--log-format=text".to_owned(),
+        ];
+        let arguments = arguments.into_iter().map(Into::into).collect();
+        Process::start("windlass", windlass, arguments, dir, Lifetime::Bound)
+    }
+
+    fn apply(&self, objects: &str, flags: &[&str]) -> Result<()> {
+        let mut child = self
+            .plane
+            .kubectl()
+            .args(["apply", "--server-side", "-f", "-"])
+            .args(flags)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("cannot run kubectl")?;
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(objects.as_bytes()).context("cannot hand objects to kubectl")?;
+        }
+        let output = child.wait_with_output().context("cannot wait for kubectl")?;
+        if !output.status.success() {
+            bail!("cannot apply: {}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+        Ok(())
+    }
+
+    fn kubectl(&self, arguments: &[&str]) -> Result<String> {
+        let what = format!("kubectl {}", arguments.join(" "));
+        run_to_end(self.plane.kubectl().args(arguments), &what)
+    }
+
+    /// Objects of these kinds, a list with commas, in the demo's namespace.
+    fn get(&self, kinds: &str) -> Result<Vec<Value>> {
+        let text = self.kubectl(&["get", kinds, "--namespace", NAMESPACE, "-o", "json"])?;
+        let mut list: Value =
+            serde_json::from_str(&text).context("cannot read kubectl's answer")?;
+        match list["items"].take() {
+            Value::Array(items) => Ok(items),
+            _ => bail!("cannot read kubectl's answer: it is no list"),
+        }
+    }
+
+    fn report(&self) -> Result<String> {
+        let objects = self.get(tree::KINDS)?;
+        let events = self.get("events.v1.")?;
+        Ok(tree::render(&objects, &events))
+    }
+}
+
+fn run_to_end(command: &mut Command, what: &str) -> Result<String> {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("cannot run `{what}`"))?;
+    if !output.status.success() {
+        bail!("`{what}` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("cannot read what `{what}` printed"))
+}
+
+/// Everything of one run; gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Folder> {
+        let path = target_folder()?.join(format!("demo-{}", std::process::id()));
+        fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            eprintln!("xtask: cannot remove {}: {error}", self.0.display());
+        }
+    }
+}
+
+/// Ctrl-C, noticed instead of obeyed, so that what was started is also ended. A second one ends this
+/// process at once.
+struct Interrupted(Arc<AtomicBool>);
+
+impl Interrupted {
+    fn listen() -> Result<Interrupted> {
+        let flag = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: the first signal finds the flag unset and only sets it.
+            flag::register_conditional_shutdown(signal, 130, flag.clone())
+                .and_then(|_| flag::register(signal, flag.clone()))
+                .context("cannot listen for Ctrl-C")?;
+        }
+        Ok(Interrupted(flag))
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.is_set() {
+            bail!("interrupted");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_example_is_settled_when_its_newest_generation_is_ready() {
+        let service = |generation: i64, split: &str, reason: &str| {
+            json!({
+                "metadata": {"generation": generation},
+                "status": {"observedGeneration": 2, "conditions": [
+                    {"type": "Ready", "status": "True", "reason": "AllComponentsReady"},
+                    {"type": "TrafficSplitApplied", "status": split, "reason": reason},
+                ]},
+            })
+        };
+        for (service, want) in [
+            (service(2, "True", "Applied"), true),
+            (service(2, "False", "Approximate"), true),
+            (service(2, "False", "CanaryNotReady"), false),
+            (service(3, "True", "Applied"), false),
+            (json!({"metadata": {"generation": 1}}), false),
+        ] {
+            assert_eq!(is_settled(&service), want, "{service}");
+        }
+    }
+}
