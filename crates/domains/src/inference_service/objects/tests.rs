@@ -229,13 +229,17 @@ fn a_prefetch_pulls_one_quantisation_without_a_device() {
     let pod = pod(json!({
         "cache": { "prefetch": { "quant": "Q4_K_M" } },
         "huggingFaceTokenSecretRef": { "name": "hf", "key": "token" },
+        "auth": { "apiKeySecretRef": { "name": "keys", "key": "apiKey" } },
+        "env": [{ "name": "HUGGINGFACE_API_URL", "value": "https://mirror.example.com" }],
     }));
     let init = &pod["initContainers"][0];
     assert_eq!(
         init["args"],
         json!(["pull", "--quant", "Q4_K_M", "--cache-dir", "/models", "llama3-8b-q4"])
     );
-    assert_eq!(init["env"][1]["name"], "HF_TOKEN");
+    let variables: Vec<_> =
+        init["env"].as_array().unwrap().iter().map(|variable| &variable["name"]).collect();
+    assert_eq!(variables, ["HOME", "HF_TOKEN", "HUGGINGFACE_API_URL"]);
     assert_eq!(init["resources"]["limits"], json!({ "cpu": "4", "memory": "16Gi" }));
 }
 

@@ -108,28 +108,34 @@ fn server_args(spec: &ZerfooInferenceServiceSpec, wanted: &Wanted, model: &str) 
 }
 
 fn server_env(spec: &ZerfooInferenceServiceSpec, wanted: &Wanted) -> Vec<EnvVar> {
-    let mut env = fetching_env(spec);
-    if let Access::ApiKey(key) = &wanted.access {
-        env.push(from_secret(API_KEY_VARIABLE, key));
-    }
-    for own in &spec.env {
-        match env.iter_mut().find(|variable| variable.name == own.name) {
-            Some(variable) => *variable = own.clone(),
-            None => env.push(own.clone()),
-        }
-    }
-    env
+    let key = match &wanted.access {
+        Access::ApiKey(key) => Some(from_secret(API_KEY_VARIABLE, key)),
+        Access::Custom | Access::Anyone => None,
+    };
+    with_own(fetching_env(spec).chain(key), &spec.env)
 }
 
 /// What downloading needs: a writable home, and the right to gated repositories.
-fn fetching_env(spec: &ZerfooInferenceServiceSpec) -> Vec<EnvVar> {
+fn fetching_env(spec: &ZerfooInferenceServiceSpec) -> impl Iterator<Item = EnvVar> {
     let home = EnvVar {
         name: "HOME".to_owned(),
         value: Some(SCRATCH_PATH.to_owned()),
         ..Default::default()
     };
     let token = spec.hugging_face_token_secret_ref.as_ref();
-    [Some(home), token.map(|key| from_secret(TOKEN_VARIABLE, key))].into_iter().flatten().collect()
+    [Some(home), token.map(|key| from_secret(TOKEN_VARIABLE, key))].into_iter().flatten()
+}
+
+/// The user has the last word on every variable.
+fn with_own(ours: impl Iterator<Item = EnvVar>, own: &[EnvVar]) -> Vec<EnvVar> {
+    let mut env: Vec<EnvVar> = ours.collect();
+    for variable in own {
+        match env.iter_mut().find(|known| known.name == variable.name) {
+            Some(known) => known.clone_from(variable),
+            None => env.push(variable.clone()),
+        }
+    }
+    env
 }
 
 fn from_secret(name: &str, key: &SecretKeyRef) -> EnvVar {
@@ -156,7 +162,8 @@ fn prefetch(blueprint: Blueprint<'_>, model: &str) -> Option<Container> {
         name: "prefetch".to_owned(),
         image: Some(image(blueprint)),
         args: Some(args.map(str::to_owned).into()),
-        env: Some(fetching_env(spec)),
+        // Proxies and mirrors matter most here.
+        env: Some(with_own(fetching_env(spec), &spec.env)),
         // The same as the server's, so that the pod keeps its quality of service; but no devices.
         resources: resources(wanted, None),
         security_context: Some(locked_down()),
