@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{File, Finding};
 
-/// Rows of tables with a column `test` in `docs/contracts/*.md`. A name in backticks is a test
+/// Rows of tables with a column `test` in `docs/contracts/*.md` and `ARCHITECTURE.md`. A name in backticks is a test
 /// function or a case folder under `crates/`, `tests/` or `xtask/`.
 pub(super) fn rows_name_tests(files: &[File]) -> Vec<Finding> {
     let known = known_tests(files);
@@ -24,7 +24,7 @@ pub(super) fn rows_name_tests(files: &[File]) -> Vec<Finding> {
 }
 
 fn is_contract(path: &str) -> bool {
-    path.starts_with("docs/contracts/") && path.ends_with(".md")
+    path == "ARCHITECTURE.md" || (path.starts_with("docs/contracts/") && path.ends_with(".md"))
 }
 
 fn known_tests(files: &[File]) -> BTreeSet<&str> {
