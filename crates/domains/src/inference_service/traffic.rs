@@ -75,8 +75,7 @@ pub(super) enum Template {
 impl Traffic {
     /// Weights of primary and canary on a route; `None` for a route to the primary alone.
     pub(super) fn weights(&self) -> Option<(i32, i32)> {
-        let canary = self.canary.as_ref()?;
-        (canary.phase != CanaryPhase::Draining).then(|| (100 - canary.share, canary.share))
+        self.canary.as_ref().map(|canary| (100 - canary.share, canary.share))
     }
 }
 

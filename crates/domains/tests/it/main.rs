@@ -3,6 +3,9 @@
 //! Each folder under `cases` holds `given.yaml`, whose first document is the object and whose other
 //! documents are the cluster, and the snapshots of the plan and of the status.
 
+// All of this runs only inside tests, where failing loudly is the point.
+#![allow(clippy::unwrap_used)]
+
 mod case;
 mod cluster;
 

@@ -112,14 +112,10 @@ fn has_left(names: &Names, seen: Seen<'_>) -> bool {
     let service = seen.service.and_then(|service| service.spec.as_ref()?.selector.as_ref());
     let route_left = || {
         let canary = names.track(Track::Canary);
-        let mut backends = seen
-            .route
-            .into_iter()
-            .flat_map(|route| &route.spec.rules)
-            .flat_map(|rule| &rule.backend_refs);
-        seen.route.is_some()
-            && seen.route_accepted
-            && backends.all(|backend| backend.name != canary)
+        let rules = seen.route.into_iter().flat_map(|route| &route.spec.rules);
+        let mut backends = rules.flat_map(|rule| &rule.backend_refs);
+        seen.route_accepted
+            && backends.all(|backend| backend.name != canary || backend.weight == Some(0))
     };
     service == Some(&reach) && (seen.mode == TrafficMode::Replicas || route_left())
 }

@@ -267,7 +267,7 @@ fn k10_once_the_primary_is_complete_the_canary_is_drained() {
     };
     let traffic = world.decide(json!({ "modelRef": NEW }));
     assert_eq!(phase(&traffic), Some(CanaryPhase::Draining));
-    assert_eq!((traffic.reach, traffic.weights()), (PRIMARY, None));
+    assert_eq!((traffic.reach, traffic.weights()), (PRIMARY, Some((100, 0))));
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn k11_a_rolled_back_canary_loses_its_traffic_at_once() {
         let traffic = world.decide(json!({}));
         assert_eq!(phase(&traffic), Some(CanaryPhase::Draining));
         assert_eq!((traffic.primary, traffic.reach), (Replicas::Set(2), PRIMARY));
-        assert_eq!((traffic.weights(), share(&traffic)), (None, 0));
+        assert_eq!(traffic.weights(), Some((100, 0)));
         assert_eq!(canary_size(&traffic), 3);
     }
 }
@@ -307,10 +307,10 @@ fn the_drain_begins_when_the_live_objects_send_nothing_more() {
         (false, Some(stable_service(CANARY)), None, false, false),
         (false, None, None, false, false),
         (false, Some(settled.clone()), None, false, true),
-        (true, Some(settled.clone()), None, true, false),
         (true, Some(settled.clone()), route_with(Some((80, 20))), true, false),
-        (true, Some(settled.clone()), route_with(None), false, false),
+        (true, Some(settled.clone()), route_with(Some((100, 0))), false, false),
         (true, Some(stable_service(Reach::Both)), route_with(None), true, false),
+        (true, Some(settled.clone()), route_with(Some((100, 0))), true, true),
         (true, Some(settled), route_with(None), true, true),
     ] {
         let world = World {
