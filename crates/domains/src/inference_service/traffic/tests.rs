@@ -1,4 +1,5 @@
 use jiff::SignedDuration;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_api::foreign::http_route::HttpRoute;
 use windlass_api::serving::zerfoo_inference_service::{Routing, TrafficMode};
@@ -375,4 +376,44 @@ fn a_canary_that_comes_back_is_no_longer_drained() {
     let traffic = world.decide(json!({ "canary": { "modelRef": NEW, "weight": 50 } }));
     assert_eq!(phase(&traffic), Some(CanaryPhase::Active));
     assert_eq!(traffic.canary.and_then(|canary| canary.drain_started), None);
+}
+
+proptest! {
+    #[test]
+    fn a_split_by_pods_leaves_somebody_on_both_sides(total in 1..500_i32, weight in 0..=100_i32) {
+        let split = by_pods(weight, Size::Fixed(total));
+        prop_assert!(split.primary >= 1);
+        prop_assert!((1..=total).contains(&split.canary));
+        prop_assert!((0..=100).contains(&split.share));
+        // At most one pod more than asked for, and only where one each is all there is; the ends
+        // have both tracks in full.
+        let both = if (1..=99).contains(&weight) { total + 1 } else { 2 * total };
+        prop_assert!(split.primary + split.canary <= both);
+    }
+
+    #[test]
+    fn a_larger_weight_never_means_a_smaller_canary(
+        primary in 1..500_i32,
+        max in 1..500_i32,
+        weight in 0..100_i32,
+    ) {
+        for size in [Size::Fixed(primary), Size::Scaled { primary, max: max.max(primary) }] {
+            let (less, more) = (by_pods(weight, size), by_pods(weight + 1, size));
+            prop_assert!(less.share <= more.share, "{size:?}");
+        }
+    }
+
+    #[test]
+    fn a_drain_never_takes_longer_than_it_should(elapsed in -100_000..100_000_i64) {
+        let started = now() - SignedDuration::from_secs(elapsed);
+        let world = World {
+            primary: primary(OLD, Pods::all(2)),
+            canary: canary(NEW, Pods::all(2)).map(|canary| drained_since(canary, started)),
+            service: Some(stable_service(PRIMARY)),
+            ..World::default()
+        };
+        let traffic = world.decide(json!({}));
+        prop_assert!(traffic.again.is_none_or(|again| again <= DRAIN && !again.is_zero()));
+        prop_assert_eq!(traffic.canary.is_none(), elapsed >= 30);
+    }
 }
