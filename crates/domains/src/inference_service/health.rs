@@ -182,6 +182,11 @@ fn traffic_split(meaning: &Meaning) -> ConditionUpdate {
             reasons::CANARY_NOT_READY,
             "The canary receives no traffic before one of its pods is available".to_owned(),
         ),
+        Some(CanaryPlan { share, effective, .. }) if share != effective => (
+            Status::False,
+            reasons::SPLIT_PENDING,
+            format!("The canary receives {effective}% of the traffic, about to be {share}%"),
+        ),
         Some(CanaryPlan { weight, share, .. }) if weight != share => (
             Status::False,
             reasons::APPROXIMATE,

@@ -12,6 +12,8 @@ pub const TRAFFIC_SPLIT_APPLIED: &str = "TrafficSplitApplied";
 
 pub const APPLIED: &str = "Applied";
 pub const CANARY_NOT_READY: &str = "CanaryNotReady";
+/// The live Service or route does not split as it should yet.
+pub const SPLIT_PENDING: &str = "SplitPending";
 pub const APPROXIMATE: &str = "Approximate";
 pub const GATEWAY_API_MISSING: &str = "GatewayAPIMissing";
 pub const PROMOTING: &str = "Promoting";

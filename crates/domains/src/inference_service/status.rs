@@ -52,7 +52,7 @@ fn canary_status(meaning: &Meaning, live: Option<&Deployment>) -> Option<CanaryS
     Some(CanaryStatus {
         model_ref: canary_model(plan).to_owned(),
         weight: plan.weight,
-        effective_weight: plan.share,
+        effective_weight: plan.effective,
         replicas: counts.replicas.unwrap_or_default(),
         ready_replicas: counts.ready_replicas.unwrap_or_default(),
         phase: plan.phase,

@@ -124,6 +124,13 @@ fn weights(primary: i32, canary: i32) -> Value {
     ])
 }
 
+fn live_route(backends: &Value) -> HttpRoute {
+    let mut route =
+        HttpRoute { metadata: names().metadata(names().route(), None), ..HttpRoute::default() };
+    route.spec = serde_json::from_value(json!({ "rules": [{ "backendRefs": backends }] })).unwrap();
+    route
+}
+
 fn gateway() -> Value {
     json!({ "parentRefs": [{ "name": "gw", "namespace": "infra" }] })
 }
@@ -279,7 +286,7 @@ fn k06_the_split_waits_for_the_canary() {
         let pods = Pods { wanted: 2, updated: 2, available };
         let answers = Answers {
             canary: Fetched::Found(live(Track::Canary, NEW, pods)),
-            route: Some(Fetched::Missing),
+            route: Some(Fetched::Found(live_route(&backends))),
             ..settled(&base())
         };
         let look = look(&service, answers);
@@ -325,6 +332,7 @@ fn k08_a_split_by_pods_is_reported_as_it_is() {
         }));
         let answers = Answers {
             canary: Fetched::Found(live(Track::Canary, NEW, Pods::all(2))),
+            service: Fetched::Found(stable_service(Reach::Both)),
             ..settled(&base())
         };
         let look = look(&service, answers);
@@ -336,11 +344,33 @@ fn k08_a_split_by_pods_is_reported_as_it_is() {
     }
 }
 
+#[test]
+fn a_split_that_the_live_objects_do_not_make_is_not_reported() {
+    for (reach, effective, reason) in [
+        (Reach::Both, 20, ("True", "Applied")),
+        (Reach::Only(Track::Primary), 0, ("False", "SplitPending")),
+        (Reach::Only(Track::Canary), 100, ("False", "SplitPending")),
+    ] {
+        let service = service_with(json!({
+            "replicas": 10, "canary": { "modelRef": NEW, "weight": 20 },
+        }));
+        let answers = Answers {
+            canary: Fetched::Found(live(Track::Canary, NEW, Pods::all(2))),
+            service: Fetched::Found(stable_service(reach)),
+            ..settled(&base())
+        };
+        let look = look(&service, answers);
+        assert_eq!(look.status["canary"]["effectiveWeight"], effective, "{reach:?}");
+        assert_eq!(look.condition("TrafficSplitApplied"), Some(reason), "{reach:?}");
+    }
+}
+
 fn promoting(primary: Deployment) -> Look {
     let service = service_with(json!({ "modelRef": NEW, "resources": { "memory": "32Gi" } }));
     let answers = Answers {
         primary: Fetched::Found(primary),
         canary: Fetched::Found(live(Track::Canary, NEW, Pods::all(1))),
+        service: Fetched::Found(stable_service(Reach::Only(Track::Canary))),
         ..settled(&base())
     };
     look(&service, answers)

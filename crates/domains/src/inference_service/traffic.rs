@@ -18,7 +18,7 @@ use k8s_openapi::api::core::v1::Service;
 use windlass_api::foreign::http_route::HttpRoute;
 use windlass_api::serving::zerfoo_inference_service::{CanaryPhase, TrafficMode};
 
-use super::names::{Names, Reach};
+use super::names::{Names, Reach, Track};
 use super::replicas::Replicas;
 use super::validate::Wanted;
 
@@ -56,9 +56,11 @@ pub(super) struct CanaryPlan {
     pub phase: CanaryPhase,
     pub template: Template,
     pub replicas: i32,
-    /// Share of the traffic in percent: as wanted, and as it is now.
+    /// Share of the traffic in percent: as the spec wants it, as it is to be now, and as the live
+    /// objects have it.
     pub weight: i32,
     pub share: i32,
+    pub effective: i32,
     pub available: bool,
     pub drain_started: Option<Timestamp>,
 }
@@ -87,9 +89,43 @@ pub(super) fn decide(
     drain: Duration,
     now: Timestamp,
 ) -> Traffic {
-    match (&wanted.canary, seen.canary) {
+    let mut traffic = match (&wanted.canary, seen.canary) {
         (Some(canary), live) => split::active(wanted, canary, live, seen),
         (None, Some(live)) => canary::ending(wanted, names, live, seen, drain, now),
         (None, None) => split::primary_only(wanted, seen),
+    };
+    let reach = traffic.reach;
+    if let Some(canary) = &mut traffic.canary {
+        canary.effective = live_share(names, seen, reach, canary.share);
     }
+    traffic
+}
+
+/// What the live objects send to the canary: a decision is not yet a fact.
+fn live_share(names: &Names, seen: Seen<'_>, reach: Reach, share: i32) -> i32 {
+    match seen.mode {
+        TrafficMode::Gateway => {
+            seen.route.map_or(0, |route| route_weight(route, &names.track(Track::Canary)))
+        }
+        TrafficMode::Replicas => {
+            let selector =
+                seen.service.and_then(|service| service.spec.as_ref()?.selector.as_ref());
+            let is = |reach| selector == Some(&names.selector(reach));
+            if is(reach) {
+                share
+            } else if is(Reach::Both) {
+                split::share_by_pods(seen)
+            } else if is(Reach::Only(Track::Canary)) {
+                100
+            } else {
+                0
+            }
+        }
+    }
+}
+
+/// The weight that a route gives to a backend; our weights add up to 100.
+fn route_weight(route: &HttpRoute, backend: &str) -> i32 {
+    let mut backends = route.spec.rules.iter().flat_map(|rule| &rule.backend_refs);
+    backends.find(|known| known.name == backend).map_or(0, |known| known.weight.unwrap_or(1))
 }

@@ -300,6 +300,7 @@ fn the_two_tracks_select_disjoint_pods() {
         replicas: 1,
         weight: 10,
         share: 0,
+        effective: 0,
         available: false,
         drain_started: None,
     };

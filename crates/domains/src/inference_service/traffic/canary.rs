@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::serving::zerfoo_inference_service::{CanaryPhase, TrafficMode};
 
 use super::split::Size;
-use super::{CanaryPlan, Seen, Template, Traffic, split};
+use super::{CanaryPlan, Seen, Template, Traffic, route_weight, split};
 use crate::inference_service::names::{
     DRAIN_STARTED_ANNOTATION, MODEL_REF_ANNOTATION, Names, Reach, Track,
 };
@@ -55,6 +55,7 @@ fn promoting(wanted: &Wanted, live: &Deployment, seen: Seen<'_>) -> Traffic {
             replicas,
             weight: 100,
             share,
+            effective: 0,
             available,
             drain_started: None,
         }),
@@ -98,6 +99,7 @@ fn draining(
             replicas: replicas::size(live),
             weight: 0,
             share: 0,
+            effective: 0,
             available: is_available(live),
             drain_started: started,
         }),
@@ -112,10 +114,8 @@ fn has_left(names: &Names, seen: Seen<'_>) -> bool {
     let service = seen.service.and_then(|service| service.spec.as_ref()?.selector.as_ref());
     let route_left = || {
         let canary = names.track(Track::Canary);
-        let rules = seen.route.into_iter().flat_map(|route| &route.spec.rules);
-        let mut backends = rules.flat_map(|rule| &rule.backend_refs);
-        seen.route_accepted
-            && backends.all(|backend| backend.name != canary || backend.weight == Some(0))
+        let weight = seen.route.map_or(0, |route| route_weight(route, &canary));
+        seen.route_accepted && weight == 0
     };
     service == Some(&reach) && (seen.mode == TrafficMode::Replicas || route_left())
 }

@@ -46,6 +46,7 @@ pub(super) fn active(
             replicas: split.canary,
             weight: canary.weight,
             share,
+            effective: 0,
             available,
             drain_started: None,
         }),
@@ -134,6 +135,13 @@ pub(super) fn by_pods(weight: i32, size: Size) -> Split {
             }
         }
     }
+}
+
+/// The canary's share of a Service that reaches both tracks as they are.
+pub(super) fn share_by_pods(seen: Seen<'_>) -> i32 {
+    let pods = |deployment: Option<&Deployment>| deployment.map_or(0, replicas::size);
+    let (primary, canary) = (pods(seen.primary), pods(seen.canary));
+    if canary == 0 { 0 } else { rounded(100, canary, primary + canary) }
 }
 
 /// `count · numerator / denominator`, to the nearest whole number, halves up.
