@@ -7,7 +7,7 @@ mod gateway;
 mod tree;
 
 use std::{
-    fs,
+    env, fs,
     io::Write,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -67,11 +67,10 @@ pub fn run(once: bool) -> Result<bool> {
     let interrupted = Interrupted::listen()?;
     let folder = Folder::new()?;
     let outcome = play(once, &assets, &node_assets, &windlass, &folder.0, &interrupted);
+    drop(folder);
+    say("ended; nothing is left behind");
     match outcome {
-        Err(_) if interrupted.is_set() => {
-            say("interrupted; everything has ended and is removed");
-            Ok(false)
-        }
+        Err(_) if interrupted.is_set() => Ok(false),
         outcome => outcome,
     }
 }
@@ -115,21 +114,35 @@ fn play(
     println!("\n{}", cluster.report()?);
     match &ready {
         Ok(()) => say(&format!("ready after {:.1} s", started.elapsed().as_secs_f32())),
-        Err(error) => say(&format!("NOT READY: {error:#}\n{}", operator.log_tail())),
+        Err(error) => say(&format!(
+            "NOT READY: {error:#}; the end of the operator's log:\n{}",
+            operator.log_tail()
+        )),
     }
     if !once {
         say_how_to_go_on(&plane, assets, dir, &cluster.get("zerfooinferenceservices")?);
-        while !interrupted.is_set() {
-            operator.check_running()?;
-            gateway::answer(&cluster).or_else(|error| interrupted.check().and(Err(error)))?;
-            thread::sleep(Duration::from_millis(500));
-        }
+        keep_running(&mut operator, &cluster, interrupted)?;
     }
     // Clients before servers, so that none spends its last second failing.
     drop((operator, nodes));
     plane.stop();
-    say("ended; nothing is left behind");
     Ok(ready.is_ok())
+}
+
+/// Until Ctrl-C, which reaches a kubectl that runs just then as well and makes it fail.
+fn keep_running(
+    operator: &mut Process,
+    cluster: &Cluster<'_>,
+    interrupted: &Interrupted,
+) -> Result<()> {
+    while !interrupted.is_set() {
+        operator.check_running()?;
+        match gateway::answer(cluster) {
+            Err(error) if !interrupted.is_set() => return Err(error),
+            _ => thread::sleep(Duration::from_millis(500)),
+        }
+    }
+    Ok(())
 }
 
 fn say(text: &str) {
@@ -157,8 +170,11 @@ fn say_how_to_go_on(plane: &ControlPlane, assets: &Assets, dir: &Path, services:
     ));
 }
 
-/// The program alone: a fresh clone need not wait for the tests to compile.
+/// The program alone: a fresh clone need not wait for the tests to compile. Tests bring theirs.
 fn build() -> Result<PathBuf> {
+    if let Some(path) = env::var_os("WINDLASS_BIN") {
+        return Ok(path.into());
+    }
     let status = Command::new("cargo")
         .args(["build", "--locked", "--package", "windlass"])
         .current_dir(project_root())

@@ -18,7 +18,7 @@ use std::{
 use anyhow::{Context, Result};
 
 use crate::{
-    cluster::{Assets, ControlPlane, Options, ensure_crds, ensure_helm},
+    cluster::{Assets, ControlPlane, NodeAssets, Options, ensure_crds, ensure_helm},
     tidy::{File, tracked_files},
     workspace::{build, project_root, target_folder},
 };
@@ -76,9 +76,9 @@ impl RealApi {
     fn start() -> Result<RealApi> {
         let assets = Assets::ensure()?;
         ensure_crds(&SHARED_CRDS)?;
-        // Only the chart's test needs it; without it that test alone is skipped, and says why.
-        if let Err(error) = ensure_helm() {
-            eprintln!("xtask: {error:#}");
+        // Only the tests of the chart and of the demo need these, and say so if they cannot run.
+        for extra in [ensure_helm().err(), NodeAssets::ensure().err()].into_iter().flatten() {
+            eprintln!("xtask: {extra:#}");
         }
         let dir = target_folder()?.join(format!("real-api-{}", std::process::id()));
         let options = Options { audit_log: true, ..Options::in_dir(&dir) };

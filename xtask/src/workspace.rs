@@ -34,7 +34,7 @@ pub fn binary() -> Result<PathBuf> {
     }
 }
 
-pub(crate) fn target_folder() -> Result<PathBuf> {
+pub fn target_folder() -> Result<PathBuf> {
     let metadata = metadata(&project_root())?;
     let folder = metadata["target_directory"].as_str();
     Ok(folder.context("cannot find the target folder in `cargo metadata`")?.into())
