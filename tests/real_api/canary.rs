@@ -157,8 +157,16 @@ async fn without_a_gateway_the_traffic_is_split_by_the_number_of_pods() {
     let _operator = Operator::start(&cluster, &space).await;
     zis::create(&space, "a", json!({ "replicas": 10, "resources": {}, "canary": canary(20) }))
         .await;
-    kubelet::run_all_until(&space, "app=a", 10).await;
-    let object = zis::wait_ready(&space, "a").await;
+    // Pods come and go until the split is as wanted.
+    let object = eventually(
+        "the split",
+        || async {
+            kubelet::run_all(&space, "app=a").await;
+            zis::get(&space, "a").await
+        },
+        |object| zis::condition(object, "Ready").is_some_and(|ready| ready.status == "True"),
+    )
+    .await;
     let status = zis::status(&object);
     assert_eq!(status["trafficMode"], "Replicas");
     assert_eq!(status["canary"]["effectiveWeight"], 20);

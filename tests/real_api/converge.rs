@@ -113,7 +113,7 @@ async fn an_unreadable_object_does_not_disturb_the_others() {
     loosen_schema(&cluster);
     let space = cluster.space("unreadable").await;
     let broken = "{apiVersion: serving.zerfoo.com/v1alpha1, kind: ZerfooInferenceService, \
-                  metadata: {name: broken}, spec: {modelRef: m, replicas: many}}";
+                  metadata: {name: broken}, spec: {modelRef: m, env: none}}";
     cluster.kubectl(&["-n", &space.name, "apply", "-f", "-"], broken);
     let _operator = Operator::start(&cluster, &space).await;
     zis::create(&space, "good", json!({})).await;

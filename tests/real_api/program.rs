@@ -1,8 +1,13 @@
 use std::{path::PathBuf, process::Command};
 
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+    core::{ApiResource, DynamicObject, GroupVersionKind},
+};
 use serde_json::{Value, json};
 use windlass_tests::{
-    Cluster, Operator, cluster, cluster::run_with_input, eventually, operator::Setup,
+    Cluster, Operator, Space, cluster, cluster::run_with_input, eventually, operator::Setup,
 };
 
 use crate::zis;
@@ -13,6 +18,34 @@ fn examples() -> PathBuf {
 
 fn windlass(arguments: &[&str]) -> Result<String, String> {
     run_with_input(Command::new(cluster::binary()).args(arguments), "")
+}
+
+/// What a manifest becomes; its first document alone, the rest of a case is the cluster around it.
+pub(crate) fn render(space: &Space, file: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(file).unwrap();
+    let first = text.split("\n---\n").find(|part| part.contains("ZerfooInferenceService")).unwrap();
+    let mut object: Value = serde_saphyr::from_str(first).unwrap();
+    object["metadata"]["namespace"] = json!(space.name);
+    let mut command = Command::new(cluster::binary());
+    let answer = run_with_input(command.args(["render", "-f", "-"]), &object.to_string());
+    // Cases of specs that are refused have nothing to apply.
+    let rendered = answer.unwrap_or_default();
+    let documents = rendered.split("---\n").filter(|part| !part.trim().is_empty());
+    documents.map(|part| serde_saphyr::from_str(part).unwrap()).collect()
+}
+
+/// As the operator applies it; returns what the API server made of it.
+pub(crate) async fn apply(space: &Space, object: &Value) -> Value {
+    let (group, version) =
+        object["apiVersion"].as_str().unwrap().rsplit_once('/').unwrap_or(("", "v1"));
+    let kind = object["kind"].as_str().unwrap();
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(space.client.clone(), &space.name, &resource);
+    let params = PatchParams::apply("zerfoo-inference-service-controller").force();
+    let name = object["metadata"]["name"].as_str().unwrap();
+    let live = api.patch(name, &params, &Patch::Apply(object)).await.unwrap();
+    serde_json::to_value(live).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,8 +1,13 @@
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Pod, Service},
+};
 use serde_json::json;
 use windlass_api::serving::zerfoo_inference_service::ZerfooInferenceService;
+use windlass_engine::compare::difference;
 use windlass_tests::{Cluster, Operator, audit, eventually, kubelet, operator::Setup, wait};
 
 use crate::zis;
@@ -93,4 +98,74 @@ async fn two_hundred_converged_services_get_no_write_in_a_minute_nor_after_a_res
     .await;
     wait::pass(Duration::from_secs(15)).await;
     assert_eq!(audit::writes(&cluster.audit_log, &operator.user)[settled..], [], "after a restart");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_object_we_can_make_is_recognised_once_it_was_applied() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("recognised").await;
+    let mut seen = 0;
+    for manifest in manifests() {
+        let file = manifest.to_str().unwrap();
+        for desired in crate::program::render(&space, file) {
+            let live = crate::program::apply(&space, &desired).await;
+            let found = difference(&desired, &live, "zerfoo-inference-service-controller", "");
+            assert_eq!(found, None, "{file}: {desired}\n{live}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 50, "{seen}");
+}
+
+/// The examples, and the first documents of the domain's case folders.
+fn manifests() -> Vec<std::path::PathBuf> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let list = |folder: &str| {
+        let entries = std::fs::read_dir(root.join(folder)).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
+    };
+    let cases =
+        list("crates/domains/tests/it/cases").into_iter().map(|case| case.join("given.yaml"));
+    list("examples").into_iter().chain(cases).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_does_not_grow_with_the_objects_of_others() {
+    let Some(cluster) = Cluster::private(&["gateway-api"]).await else { return };
+    let space = cluster.space("memory").await;
+    let setup = Setup { everywhere: true, ..Setup::default() };
+    let operator = Operator::start_with(&cluster, &space, &setup).await;
+    zis::create(&space, "a", json!({})).await;
+    zis::make_ready(&space, "a", 2).await;
+    let before = resident_kib(operator.id());
+    // 24 MB of Services, Deployments and Pods that carry none of our labels.
+    let ballast = "x".repeat(8192);
+    stream::iter(0..1000)
+        .for_each_concurrent(16, |n| {
+            let (space, ballast) = (&space, &ballast);
+            async move {
+                let meta = json!({ "name": format!("f{n}"), "annotations": { "ballast": ballast } });
+                let labels = json!({ "app": "foreign" });
+                let containers = json!([{ "name": "c", "image": "i" }]);
+                let pod = json!({ "metadata": meta, "spec": { "containers": containers } });
+                space.create::<Pod>(&serde_json::from_value(pod).unwrap()).await;
+                let service = json!({ "metadata": meta, "spec": { "ports": [{ "port": 1 }] } });
+                space.create::<Service>(&serde_json::from_value(service).unwrap()).await;
+                let template = json!({ "metadata": { "labels": labels }, "spec": { "containers": containers } });
+                let deployment = json!({ "metadata": meta, "spec": {
+                    "replicas": 0, "selector": { "matchLabels": labels }, "template": template } });
+                space.create::<Deployment>(&serde_json::from_value(deployment).unwrap()).await;
+            }
+        })
+        .await;
+    zis::create(&space, "b", json!({})).await;
+    zis::make_ready(&space, "b", 2).await;
+    let after = resident_kib(operator.id());
+    assert!(after < before + 5 * 1024, "{before} KiB before, {after} KiB after");
+}
+
+fn resident_kib(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }

@@ -66,8 +66,10 @@ pub async fn run_all_until(space: &Space, labels: &str, count: usize) {
         run_all(space, labels).await;
         let params = ListParams::default().labels(labels);
         let pods = space.api::<Pod>().list(&params).await.unwrap().items;
-        let alive = pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).count();
-        if alive == count { Ok(()) } else { Err(format!("{alive} pods")) }
+        let runs =
+            |pod: &&Pod| pod.status.as_ref().is_some_and(|s| s.phase.as_deref() == Some("Running"));
+        let running = pods.iter().filter(runs).count();
+        if running == count { Ok(()) } else { Err(format!("{running} of {} pods run", pods.len())) }
     })
     .await;
 }

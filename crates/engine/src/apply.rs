@@ -141,7 +141,7 @@ impl Applier {
         set_metadata(&mut body, "resourceVersion", MUST_NOT_EXIST.into());
         match self.patch(desired, &body).await {
             Ok(_) => Ok(Step::Written(None)),
-            Err(kube::Error::Api(status)) if status.is_conflict() => {
+            Err(kube::Error::Api(status)) if status.code == 409 => {
                 // It exists although the cache does not know it: foreign, or the cache is behind.
                 let found = self.api(&desired.kind, &desired.key).get_opt(&desired.key.name).await;
                 match found.map_err(|error| failed("apply", desired, error))? {
@@ -187,7 +187,7 @@ impl Applier {
                 Ok(Step::Unchanged)
             }
             // Not the object that was looked at, but one that took its name since.
-            Err(kube::Error::Api(status)) if status.is_invalid() && names_uid(&status) => Err(
+            Err(kube::Error::Api(status)) if status.code == 422 && names_uid(&status) => Err(
                 Error::infrastructure("Conflict", format!("{} was replaced", describe(desired))),
             ),
             Ok(_) => {
@@ -256,7 +256,7 @@ impl Applier {
             Ok(Either::Right(_)) => {
                 self.cache.remove(kind, &live.key, &live.uid);
             }
-            Err(kube::Error::Api(status)) if status.is_not_found() => {
+            Err(kube::Error::Api(status)) if status.code == 404 => {
                 self.cache.remove(kind, &live.key, &live.uid);
             }
             Err(error) => return Err(error),

@@ -149,12 +149,19 @@ fn has_keys(item: &Value, keys: &Map<String, Value>) -> bool {
     keys.iter().all(|(key, value)| item.get(key).is_none_or(|own| own == value))
 }
 
-/// Whether `live` is `desired`, fields filled in by the server aside.
+/// Whether `live` is `desired`, fields that the server fills in aside.
 fn holds(desired: &Value, live: &Value, path: &FieldPath) -> bool {
     match (desired, live) {
-        (Value::Object(wanted), Value::Object(live)) => wanted.iter().all(|(key, value)| {
-            live.get(key).map_or(is_empty(value), |live| holds(value, live, &path.child(key)))
-        }),
+        (Value::Object(wanted), Value::Object(live)) => {
+            let as_wanted = wanted.iter().all(|(key, value)| {
+                live.get(key).map_or(is_empty(value), |live| holds(value, live, &path.child(key)))
+            });
+            // A key that is no longer wanted is only seen here: the whole map is recorded as one.
+            as_wanted
+                && live.iter().all(|(key, value)| {
+                    wanted.contains_key(key) || is_empty(value) || is_filled_in(path, key, value)
+                })
+        }
         (Value::Array(wanted), Value::Array(live)) => {
             wanted.len() == live.len()
                 && wanted.iter().zip(live).all(|(wanted, live)| holds(wanted, live, path))
@@ -164,6 +171,24 @@ fn holds(desired: &Value, live: &Value, path: &FieldPath) -> bool {
         }
         (wanted, Value::Null) => is_empty(wanted),
         (wanted, live) => wanted == live,
+    }
+}
+
+/// Defaults that the server writes into maps and lists that are recorded as a whole. One that is
+/// missing here costs a needless write after a restart; see `Unchanging` in `apply`.
+fn is_filled_in(path: &FieldPath, key: &str, value: &Value) -> bool {
+    let holder = path.0.last().map(String::as_str).unwrap_or_default();
+    let text = value.as_str();
+    match (holder, key) {
+        ("fieldRef", "apiVersion") => text == Some("v1"),
+        ("resourceFieldRef", "divisor") => text == Some("0"),
+        ("serviceAccountToken", "expirationSeconds") => value == 3600,
+        ("parentRefs", "group") => text == Some("gateway.networking.k8s.io"),
+        ("parentRefs", "kind") => text == Some("Gateway"),
+        ("backendRefs", "group") => text == Some(""),
+        ("backendRefs", "kind") => text == Some("Service"),
+        ("backendRefs", "weight") => value == 1,
+        _ => false,
     }
 }
 

@@ -94,12 +94,14 @@ pub struct Error {
     pub reason: String,
     /// For the user, shown as the message of conditions.
     pub message: String,
+    /// The field of the object that is wrong, as a path from its root, where one can be named.
+    pub field: Option<String>,
     pub cause: Option<Cause>,
 }
 
 impl Error {
     pub fn new(category: Category, reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { category, reason: reason.into(), message: message.into(), cause: None }
+        Self { category, reason: reason.into(), message: message.into(), field: None, cause: None }
     }
 
     pub fn infrastructure(reason: impl Into<String>, message: impl Into<String>) -> Self {
@@ -126,6 +128,12 @@ impl Error {
         Self::new(Category::ResourceExhaustion, reason, message)
     }
 
+    pub fn at(mut self, field: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+
+    #[must_use]
     pub fn with_cause(mut self, cause: impl StdError + Send + Sync + 'static) -> Self {
         self.cause = Some(Arc::new(cause));
         self

@@ -78,7 +78,7 @@ impl<D: Domain> Pipeline<D> {
         match Api::<Namespace>::all(self.client.clone()).get_opt(namespace).await {
             Ok(Some(found)) => Ok(found.metadata.deletion_timestamp.is_some()),
             Ok(None) => Ok(true),
-            Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 403 => Ok(true),
             Err(error) => Err(error),
         }
     }
@@ -93,8 +93,8 @@ impl<D: Domain> Pipeline<D> {
         let params = PatchParams::default();
         match api.patch(&stored.key.name, &params, &Patch::Merge(&patch)).await {
             Ok(_) => Pass::IDLE,
-            Err(kube::Error::Api(status)) if status.is_not_found() => Pass::IDLE,
-            Err(kube::Error::Api(status)) if status.is_conflict() => Pass::RETRY,
+            Err(kube::Error::Api(status)) if status.code == 404 => Pass::IDLE,
+            Err(kube::Error::Api(status)) if status.code == 409 => Pass::RETRY,
             Err(error) => {
                 tracing::warn!(error = chain(&error), "cannot change finalizers");
                 Pass::RETRY

@@ -184,9 +184,7 @@ impl Election {
 fn written<T>(answer: Result<T, kube::Error>) -> Result<Attempt, kube::Error> {
     match answer {
         Ok(_) => Ok(Attempt::Held),
-        Err(kube::Error::Api(status)) if status.is_conflict() || status.is_already_exists() => {
-            Ok(Attempt::Raced)
-        }
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(Attempt::Raced),
         Err(error) => Err(error),
     }
 }

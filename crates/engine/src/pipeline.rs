@@ -151,7 +151,7 @@ impl<D: Domain> Pipeline<D> {
         let writing = self.write_status(stored, status);
         match writing.instrument(debug_span!("status")).await {
             Ok(()) => {}
-            Err(kube::Error::Api(status)) if status.is_not_found() => return Pass::IDLE,
+            Err(kube::Error::Api(status)) if status.code == 404 => return Pass::IDLE,
             Err(error) => {
                 tracing::warn!(error = chain(&error), "status update failed");
                 return Pass::RETRY;

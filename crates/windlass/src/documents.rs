@@ -70,22 +70,17 @@ fn split(text: &str) -> Vec<String> {
     let mut begun = false;
     for (index, line) in text.lines().enumerate() {
         let separator = line == "---" || line.starts_with("--- ");
-        if separator {
-            if begun {
-                parts.push("\n".repeat(index));
-            }
-            begun = false;
-            if let Some(part) = parts.last_mut() {
-                // A document may begin on the line of its separator.
-                part.push_str(line.strip_prefix("---").unwrap_or_default().trim_start());
-            }
-        } else if let Some(part) = parts.last_mut() {
-            part.push_str(line);
+        // A document may begin on the line of its separator.
+        let content = if separator { line[3..].trim_start() } else { line };
+        if separator && std::mem::take(&mut begun) {
+            parts.push("\n".repeat(index));
         }
         if let Some(part) = parts.last_mut() {
+            part.push_str(content);
             part.push('\n');
         }
-        begun |= !separator && !line.trim().is_empty() && !line.trim_start().starts_with('#');
+        let content = content.trim_start();
+        begun |= !content.is_empty() && !content.starts_with('#');
     }
     parts
 }

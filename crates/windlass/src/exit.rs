@@ -2,6 +2,8 @@
 
 use std::{fmt, io, process::ExitCode};
 
+use windlass_engine::error::chain;
+
 /// The user gave something that cannot be used; nothing was done.
 #[derive(Debug)]
 pub(crate) struct BadInput(pub(crate) String);
@@ -21,6 +23,6 @@ pub(crate) fn report(result: anyhow::Result<()>) -> ExitCode {
     if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
-    eprintln!("error: {error:#}");
+    eprintln!("error: {}", chain(error.as_ref()));
     if error.downcast_ref::<BadInput>().is_some() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }

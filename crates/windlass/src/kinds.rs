@@ -7,6 +7,7 @@ const ZERFOO_IMAGE: &str = "ghcr.io/zerfoo/zerfoo:0.1.0";
 
 /// Settings of the kinds.
 #[derive(Debug, Clone, Args)]
+#[group(id = "kinds")]
 pub(crate) struct Flags {
     /// Image of ZerfooInferenceServices that name none
     #[arg(

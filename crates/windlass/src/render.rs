@@ -95,7 +95,8 @@ fn render_as<D: Domain>(domain: &D, document: &Document) -> anyhow::Result<Vec<V
         .ok_or_else(|| anyhow!("rendering waited for a cluster"))?;
     let errors = look.health.components.iter().flat_map(|component| &component.errors);
     if let Some(error) = errors.into_iter().find(|e| e.category == Category::InvalidSpec) {
-        return Err(document.place.bad(&error.message).into());
+        let field = error.field.as_deref().unwrap_or("spec");
+        return Err(document.place.bad(format!("{field}: {}", error.message)).into());
     }
     Ok(look.plan.tiers().concat().into_iter().map(|desired| desired.body.clone()).collect())
 }

@@ -31,7 +31,8 @@ pub(super) fn health(observed: &Observed) -> Health {
 
 /// The current generation cannot be rolled out, whatever still runs.
 fn rejected(invalid: &InvalidSpec) -> ComponentHealth {
-    let error = Error::invalid_spec(reasons::INVALID_SPEC, invalid.to_string());
+    let error =
+        Error::invalid_spec(reasons::INVALID_SPEC, invalid.to_string()).at(invalid.0.field());
     Inspection::failed(error).into_component(
         reasons::PRIMARY,
         Dependency::Downstream,

@@ -67,6 +67,34 @@ pub enum Rule {
     CacheAmbiguous,
 }
 
+impl Rule {
+    /// The path of the field that breaks the rule.
+    pub fn field(&self) -> String {
+        let below_spec = match self {
+            Self::Name => return "metadata.name".to_owned(),
+            Self::ModelRefRequired => "modelRef",
+            Self::Replicas => "replicas",
+            Self::ReplicaBounds { .. } => "minReplicas",
+            Self::CanaryModelRefRequired => "canary.modelRef",
+            Self::CanaryWeight(_) => "canary.weight",
+            Self::CanaryReplicas => "canary.replicas",
+            Self::HealthPathRequired => "healthCheck.path",
+            Self::NoSuchDevice(_) => "resources.gpuMemory",
+            Self::AuthAmbiguous | Self::AuthRequired => "auth",
+            Self::CacheAmbiguous => "cache",
+            Self::DurationNotPositive(name)
+            | Self::DurationMalformed(name)
+            | Self::ModelRefMalformed(name)
+            | Self::ModelRefEscapes(name)
+            | Self::Negative(name)
+            | Self::RelativePath(name)
+            | Self::Quantity(name) => name,
+        };
+        // The texts write `canary modelRef` where the path is `canary.modelRef`.
+        format!("spec.{}", below_spec.replace(' ', "."))
+    }
+}
+
 /// The judged part of a spec. What needs no judgement is read from the object itself.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Wanted {

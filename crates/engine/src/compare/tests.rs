@@ -126,7 +126,7 @@ fn the_holder_of_a_list_item_is_found() {
 fn defaults_inside_a_whole_list_do_not_count() {
     let live = live(
         json!({ "f:spec": { "f:parentRefs": {} } }),
-        json!({ "spec": { "parentRefs": [{ "name": "gw", "group": "g", "kind": "Gateway" }] } }),
+        json!({ "spec": { "parentRefs": [{ "name": "gw", "group": "gateway.networking.k8s.io", "kind": "Gateway" }] } }),
     );
     assert_eq!(path(&desired(json!({ "parentRefs": [{ "name": "gw" }] })), &live), None);
     assert!(path(&desired(json!({ "parentRefs": [{ "name": "gw2" }] })), &live).is_some());
@@ -161,4 +161,23 @@ fn status_is_compared_with_what_was_applied_to_the_subresource() {
     assert_eq!(difference(&status(true), &live, US, "status"), None);
     assert!(difference(&status(false), &live, US, "status").is_some());
     assert!(difference(&status(true), &live, US, "").is_some());
+}
+
+#[test]
+fn a_key_that_is_gone_from_a_whole_map_is_seen() {
+    let live = live(
+        json!({ "f:spec": { "f:selector": {}, "f:tolerations": {} } }),
+        json!({ "spec": { "selector": { "app": "a", "track": "primary" },
+                          "tolerations": [{ "key": "k", "effect": "NoSchedule" }] } }),
+    );
+    let wanted = |selector: Value, toleration: Value| {
+        desired(json!({ "selector": selector, "tolerations": [toleration] }))
+    };
+    let (selector, toleration) =
+        (json!({ "app": "a", "track": "primary" }), json!({ "key": "k", "effect": "NoSchedule" }));
+    assert_eq!(path(&wanted(selector.clone(), toleration.clone()), &live), None);
+    let fewer = wanted(json!({ "app": "a" }), toleration);
+    assert_eq!(path(&fewer, &live).as_deref(), Some("spec.selector"));
+    let fewer = wanted(selector, json!({ "key": "k" }));
+    assert_eq!(path(&fewer, &live).as_deref(), Some("spec.tolerations"));
 }
