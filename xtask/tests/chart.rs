@@ -128,7 +128,8 @@ fn the_values_reach_the_operator() {
     let Some(helm) = helm() else { return };
     let values = "requireAuth=true,zerfooImage=a.example/b:c,concurrency=4,logLevel=debug,\
                   logFormat=text,extraArgs={--lease-namespace=x},metrics.service.enabled=true,\
-                  enableKinds={ZerfooInferenceService},fullnameOverride=other";
+                  enableKinds={ZerfooInferenceService},gpuMemoryResource=x.example/mib,\
+                  fullnameOverride=other";
     let objects = parse(&helm.template(&["--set", values]));
     let [deployment] = of_kind(&objects, "Deployment")[..] else { panic!("{objects:?}") };
     let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
@@ -143,6 +144,7 @@ fn the_values_reach_the_operator() {
             "--concurrency=4",
             "--require-auth",
             "--zerfoo-image=a.example/b:c",
+            "--gpu-memory-resource=x.example/mib",
             "--log-level=debug",
             "--log-format=text",
             "--lease-namespace=x"
