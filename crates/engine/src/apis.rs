@@ -76,7 +76,9 @@ impl Apis {
         let mut pending: HashMap<Kind, Expected> = HashMap::new();
         loop {
             let wait = if pending.is_empty() { PROBE } else { PROBE_INSTALLING };
-            match tokio::time::timeout(wait, events.next()).await {
+            let event = tokio::time::timeout(wait, events.next()).await;
+            let quiet = event.is_err();
+            match event {
                 Ok(Some(Ok(event))) => pending.extend(self.announced(event)),
                 Ok(Some(Err(error))) => {
                     let error = chain(&error);
@@ -88,12 +90,10 @@ impl Apis {
                 Ok(None) => return,
                 Err(_) => {}
             }
-            if pending.is_empty() {
-                if let Err(error) = self.probe(&client).await {
-                    tracing::debug!(error = chain(&error), "cannot ask which kinds the API serves");
-                }
-            } else {
+            if !pending.is_empty() {
                 self.settle(&client, &mut pending).await;
+            } else if quiet && let Err(error) = self.probe(&client).await {
+                tracing::debug!(error = chain(&error), "cannot ask which kinds the API serves");
             }
         }
     }

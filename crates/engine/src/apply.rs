@@ -254,10 +254,10 @@ impl Applier {
                 self.cache.put(kind, Arc::new(object.into()));
             }
             Ok(Either::Right(_)) => {
-                self.cache.remove(kind, &live.key, &live.uid);
+                self.cache.remove(kind, Arc::new(live.clone()));
             }
             Err(kube::Error::Api(status)) if status.code == 404 => {
-                self.cache.remove(kind, &live.key, &live.uid);
+                self.cache.remove(kind, Arc::new(live.clone()));
             }
             Err(error) => return Err(error),
         }

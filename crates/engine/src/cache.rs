@@ -4,7 +4,7 @@
 //! watch brings it back, and an event that brings nothing new wakes nobody.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet, VecDeque},
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
@@ -26,7 +26,16 @@ pub struct Cache {
 struct KindCache {
     objects: HashMap<ObjectKey, Arc<Object>>,
     by_parent: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// The last objects seen to go: the answer to an earlier write may come in after the news of
+    /// the object's end, and must not bring it back.
+    gone: VecDeque<Arc<Object>>,
 }
+
+/// Answers that are overtaken by more ends than this do not occur.
+const REMEMBERED_ENDS: usize = 256;
+
+/// The versions known when a listing began.
+pub type Versions = HashMap<ObjectKey, String>;
 
 /// Whether an event brought something that was not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,12 +95,34 @@ impl Cache {
 
     /// Takes in a version of an object, unless a newer one is known already.
     pub fn put(&self, kind: &Kind, object: Arc<Object>) -> Change {
+        self.put_if(kind, object, |known, object| {
+            known.resource_version != object.resource_version && object.is_newer_than(known)
+        })
+    }
+
+    /// Takes in an object of a listing. A listing is the truth even if its versions are older, as
+    /// after a restored backup, except about what has changed here since it began.
+    pub fn put_listed(&self, kind: &Kind, object: Arc<Object>, before: &Versions) -> Change {
+        self.put_if(kind, object, |known, object| {
+            known.resource_version != object.resource_version
+                && (before.get(&known.key) == Some(&known.resource_version)
+                    || object.is_newer_than(known))
+        })
+    }
+
+    fn put_if(
+        &self,
+        kind: &Kind,
+        object: Arc<Object>,
+        replaces: impl FnOnce(&Object, &Object) -> bool,
+    ) -> Change {
         let mut kinds = self.write();
         let Some(cache) = kinds.get_mut(kind) else { return Change::New };
-        if let Some(known) = cache.objects.get(&object.key)
-            && (known.resource_version == object.resource_version
-                || (known.uid == object.uid && known.is_newer_than(&object)))
-        {
+        let stale = match cache.objects.get(&object.key) {
+            Some(known) => !replaces(known, &object),
+            None => cache.gone.iter().any(|gone| gone.uid == object.uid),
+        };
+        if stale {
             return Change::Known;
         }
         cache.unindex(&object.key, self.index_label);
@@ -103,30 +134,33 @@ impl Cache {
     }
 
     /// The object is gone. A successor of the same name with another uid stays.
-    pub fn remove(&self, kind: &Kind, key: &ObjectKey, uid: &str) -> Option<Arc<Object>> {
+    pub fn remove(&self, kind: &Kind, object: Arc<Object>) {
         let mut kinds = self.write();
-        let cache = kinds.get_mut(kind)?;
-        if cache.objects.get(key).is_none_or(|known| known.uid != uid) {
-            return None;
+        let Some(cache) = kinds.get_mut(kind) else { return };
+        if cache.objects.get(&object.key).is_some_and(|known| known.uid == object.uid) {
+            cache.unindex(&object.key, self.index_label);
+            cache.objects.remove(&object.key);
         }
-        cache.unindex(key, self.index_label);
-        cache.objects.remove(key)
+        if cache.gone.len() == REMEMBERED_ENDS {
+            cache.gone.pop_front();
+        }
+        cache.gone.push_back(object);
     }
 
     /// After a fresh listing: forgets what was not in it and returns that.
     ///
-    /// An object newer than the listing was written by us meanwhile and stays.
+    /// What was not known when it began was written by us meanwhile and stays.
     pub fn retain(
         &self,
         kind: &Kind,
         namespace: Option<&str>,
         listed: &HashSet<ObjectKey>,
-        known_before: &HashSet<ObjectKey>,
+        before: &Versions,
     ) -> Vec<Arc<Object>> {
         let mut kinds = self.write();
         let Some(cache) = kinds.get_mut(kind) else { return Vec::new() };
-        let gone: Vec<ObjectKey> = known_before
-            .iter()
+        let gone: Vec<ObjectKey> = before
+            .keys()
             .filter(|key| namespace.is_none_or(|wanted| key.namespace.as_deref() == Some(wanted)))
             .filter(|key| !listed.contains(*key))
             .cloned()
@@ -141,6 +175,12 @@ impl Cache {
 
     pub fn keys(&self, kind: &Kind) -> HashSet<ObjectKey> {
         self.read().get(kind).map(|c| c.objects.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    pub fn versions(&self, kind: &Kind) -> Versions {
+        let kinds = self.read();
+        let objects = kinds.get(kind).into_iter().flat_map(|cache| cache.objects.values());
+        objects.map(|object| (object.key.clone(), object.resource_version.clone())).collect()
     }
 
     pub fn is_open(&self, kind: &Kind) -> bool {

@@ -13,7 +13,10 @@ use std::{
 
 use futures::FutureExt;
 use kube::Client;
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{
+    task::{AbortHandle, JoinSet},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -52,6 +55,7 @@ pub struct Runtime {
 /// A controller whose watches are running.
 pub struct Controller<D: Domain> {
     shared: Arc<Shared<D>>,
+    handles: Vec<AbortHandle>,
     /// Held for its end: dropping it ends the watches.
     _watches: JoinSet<()>,
 }
@@ -87,16 +91,22 @@ impl<D: Domain> Controller<D> {
         });
         let mut tasks = JoinSet::new();
         let own = Watch { kind, need: Need::Optional, access: Access::Read };
-        tasks.spawn(shared.clone().keep_watching(own, None));
+        let mut handles = vec![tasks.spawn(shared.clone().keep_watching(own, None))];
         let selector = format!("{MANAGED_BY}={}", identity.controller);
         for watch in watches {
-            tasks.spawn(shared.clone().keep_watching(watch, Some(selector.clone())));
+            let selector = Some(selector.clone());
+            handles.push(tasks.spawn(shared.clone().keep_watching(watch, selector)));
         }
-        Self { shared, _watches: tasks }
+        Self { shared, handles, _watches: tasks }
     }
 
     pub fn is_synced(&self) -> bool {
         self.shared.unsynced.load(Ordering::Acquire) == 0
+    }
+
+    /// Watches run for ever; one that has ended has panicked, and the process should be replaced.
+    pub fn is_alive(&self) -> bool {
+        self.handles.iter().all(|handle| !handle.is_finished())
     }
 
     /// Works until told to stop, then finishes what has begun. Dropped, it makes no further request.

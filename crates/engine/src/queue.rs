@@ -97,8 +97,9 @@ impl Queue {
                 let mut state = self.lock();
                 state.promote(Instant::now());
                 if let Some(key) = state.take() {
-                    let more = !state.ready.is_empty();
+                    let more = !state.ready.is_empty() || !state.later.is_empty();
                     drop(state);
+                    // Somebody else must watch the rest and the clock while this one is busy.
                     if more {
                         self.changed.notify_one();
                     }

@@ -12,7 +12,7 @@ use kube::{
 };
 
 use crate::{
-    cache::{Cache, Change},
+    cache::{Cache, Change, Versions},
     error::chain,
     kind::{Kind, ObjectKey, Scope},
     metrics::Metrics,
@@ -101,27 +101,34 @@ impl Watcher {
         let kind = &self.scope.kind;
         match event {
             Event::Init => {
-                let listing = Listing { known: self.cache.keys(kind), seen: HashSet::new() };
+                let listing = Listing { before: self.cache.versions(kind), seen: HashSet::new() };
                 listings.begin(namespace, listing);
                 false
             }
-            Event::InitApply(watched) | Event::Apply(watched) => {
+            Event::InitApply(watched) => {
                 let object = Arc::new(Object::from(watched));
-                listings.saw(namespace, &object.key);
+                let before = listings.saw(namespace, &object.key);
+                if self.cache.put_listed(kind, object.clone(), before) == Change::New {
+                    changed(&object);
+                }
+                false
+            }
+            Event::Apply(watched) => {
+                let object = Arc::new(Object::from(watched));
                 if self.cache.put(kind, object.clone()) == Change::New {
                     changed(&object);
                 }
                 false
             }
             Event::Delete(watched) => {
-                let object = Object::from(watched);
-                self.cache.remove(kind, &object.key, &object.uid);
+                let object = Arc::new(Object::from(watched));
+                self.cache.remove(kind, object.clone());
                 changed(&object);
                 false
             }
             Event::InitDone => {
                 let (listing, first) = listings.finish(namespace);
-                for gone in self.cache.retain(kind, namespace, &listing.seen, &listing.known) {
+                for gone in self.cache.retain(kind, namespace, &listing.seen, &listing.before) {
                     changed(&gone);
                 }
                 first
@@ -139,7 +146,7 @@ struct Listings {
 
 #[derive(Default)]
 struct Listing {
-    known: HashSet<ObjectKey>,
+    before: Versions,
     seen: HashSet<ObjectKey>,
 }
 
@@ -149,12 +156,16 @@ impl Listings {
         self.open.push((namespace.map(str::to_owned), listing));
     }
 
-    fn saw(&mut self, namespace: Option<&str>, key: &ObjectKey) {
-        if let Some((_, listing)) =
-            self.open.iter_mut().find(|(open, _)| open.as_deref() == namespace)
-        {
-            listing.seen.insert(key.clone());
-        }
+    /// Returns what was known when the listing began.
+    fn saw(&mut self, namespace: Option<&str>, key: &ObjectKey) -> &Versions {
+        let at = self.open.iter().position(|(open, _)| open.as_deref() == namespace);
+        let at = at.unwrap_or_else(|| {
+            self.begin(namespace, Listing::default());
+            self.open.len() - 1
+        });
+        let (_, listing) = &mut self.open[at];
+        listing.seen.insert(key.clone());
+        &listing.before
     }
 
     fn finish(&mut self, namespace: Option<&str>) -> (Listing, bool) {

@@ -1,7 +1,7 @@
 //! The kinds this program knows, each with its flags; the one place that lists them.
 
 use clap::{Args, ValueEnum};
-use windlass_domains::inference_service::{InferenceServiceDomain, Settings};
+use windlass_domains::inference_service::{GpuMapping, InferenceServiceDomain, Settings};
 
 const ZERFOO_IMAGE: &str = "ghcr.io/zerfoo/zerfoo:0.1.0";
 
@@ -27,6 +27,15 @@ pub(crate) struct Flags {
         help_heading = "ZerfooInferenceService"
     )]
     pub(crate) require_auth: bool,
+    /// Request `gpuMemory` as this extended resource in MiB, for plugins that share devices, instead
+    /// of whole devices
+    #[arg(
+        long,
+        env = "WINDLASS_GPU_MEMORY_RESOURCE",
+        value_name = "RESOURCE",
+        help_heading = "ZerfooInferenceService"
+    )]
+    pub(crate) gpu_memory_resource: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -41,7 +50,11 @@ impl KindName {
 
 impl Default for Flags {
     fn default() -> Self {
-        Self { zerfoo_image: ZERFOO_IMAGE.to_owned(), require_auth: false }
+        Self {
+            zerfoo_image: ZERFOO_IMAGE.to_owned(),
+            require_auth: false,
+            gpu_memory_resource: None,
+        }
     }
 }
 
@@ -51,6 +64,10 @@ impl Flags {
             settings: Settings {
                 default_image: self.zerfoo_image.clone(),
                 require_auth: self.require_auth,
+                gpu: match &self.gpu_memory_resource {
+                    Some(resource) => GpuMapping::Memory { resource: resource.clone() },
+                    None => GpuMapping::Devices,
+                },
                 ..Settings::default()
             },
         }

@@ -44,8 +44,8 @@ async fn operate(flags: Flags) -> anyhow::Result<()> {
 
     let stop = stop_on_signal()?;
     let apis = Apis::new(flags.enabled().into_iter().flat_map(|kind| kinds_of(kind, &flags)));
-    let readiness = server::Readiness::default();
-    server::serve_probes(&flags.health_probe_bind_address, readiness.clone()).await?;
+    let pulse = server::Pulse::default();
+    server::serve_probes(&flags.health_probe_bind_address, pulse.clone()).await?;
     server::serve_metrics(&flags.metrics_bind_address, registry).await?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "operator starts");
 
@@ -68,8 +68,7 @@ async fn operate(flags: Flags) -> anyhow::Result<()> {
     let controllers: Vec<Box<dyn Running>> =
         flags.enabled().into_iter().map(|kind| start(kind, &flags, runtime.clone())).collect();
     let controllers = Arc::new(controllers);
-    let synced = controllers.clone();
-    readiness.set(move || synced.iter().all(|controller| controller.is_synced()));
+    pulse.of(controllers.clone());
 
     let election = flags.leader_elect.then(|| Election {
         client,
@@ -151,11 +150,26 @@ fn stop_on_signal() -> anyhow::Result<CancellationToken> {
 
 /// A controller of any domain.
 trait Running: Send + Sync {
+    fn is_alive(&self) -> bool;
     fn is_synced(&self) -> bool;
     fn work(&self, stop: CancellationToken) -> BoxFuture<'_, ()>;
 }
 
+impl server::Vitals for Arc<Vec<Box<dyn Running>>> {
+    fn is_alive(&self) -> bool {
+        self.iter().all(|controller| controller.is_alive())
+    }
+
+    fn is_ready(&self) -> bool {
+        self.iter().all(|controller| controller.is_synced())
+    }
+}
+
 impl<D: Domain> Running for Controller<D> {
+    fn is_alive(&self) -> bool {
+        Controller::is_alive(self)
+    }
+
     fn is_synced(&self) -> bool {
         Controller::is_synced(self)
     }

@@ -59,10 +59,26 @@ fn objects_are_listed_by_parent_and_follow_their_label() {
 fn a_late_delete_does_not_remove_the_successor() {
     let cache = cache();
     cache.put(&kind(), object("a", "new", 5, "p"));
-    assert!(cache.remove(&kind(), &ObjectKey::new(Some("ns"), "a"), "old").is_none());
+    cache.remove(&kind(), object("a", "old", 4, "p"));
     assert_eq!(names(&cache, "p"), ["a"]);
-    assert!(cache.remove(&kind(), &ObjectKey::new(Some("ns"), "a"), "new").is_some());
+    cache.remove(&kind(), object("a", "new", 6, "p"));
     assert!(names(&cache, "p").is_empty());
+}
+
+#[test]
+fn a_late_event_about_the_predecessor_does_not_replace_the_successor() {
+    let cache = cache();
+    cache.put(&kind(), object("a", "new", 9, "p"));
+    assert_eq!(cache.put(&kind(), object("a", "old", 7, "p")), Change::Known);
+}
+
+#[test]
+fn an_answer_that_comes_after_the_end_does_not_bring_the_object_back() {
+    let cache = cache();
+    cache.remove(&kind(), object("a", "u", 6, "p"));
+    assert_eq!(cache.put(&kind(), object("a", "u", 5, "p")), Change::Known);
+    assert!(names(&cache, "p").is_empty());
+    assert_eq!(cache.put(&kind(), object("a", "successor", 7, "p")), Change::New);
 }
 
 #[test]
@@ -70,10 +86,10 @@ fn a_new_listing_forgets_what_has_gone_but_not_what_was_written_meanwhile() {
     let cache = cache();
     cache.put(&kind(), object("gone", "u1", 1, "p"));
     cache.put(&kind(), object("stays", "u2", 2, "p"));
-    let known = cache.keys(&kind());
+    let before = cache.versions(&kind());
     cache.put(&kind(), object("written", "u3", 3, "p"));
     let listed = HashSet::from([ObjectKey::new(Some("ns"), "stays")]);
-    let gone = cache.retain(&kind(), None, &listed, &known);
+    let gone = cache.retain(&kind(), None, &listed, &before);
     assert_eq!(gone.iter().map(|o| o.key.name.as_str()).collect::<Vec<_>>(), ["gone"]);
     assert_eq!(names(&cache, "p"), ["stays", "written"]);
 }
@@ -82,6 +98,17 @@ fn a_new_listing_forgets_what_has_gone_but_not_what_was_written_meanwhile() {
 fn a_listing_of_one_namespace_leaves_the_others() {
     let cache = cache();
     cache.put(&kind(), object("a", "u1", 1, "p"));
-    let gone = cache.retain(&kind(), Some("other"), &HashSet::new(), &cache.keys(&kind()));
+    let gone = cache.retain(&kind(), Some("other"), &HashSet::new(), &cache.versions(&kind()));
     assert!(gone.is_empty());
+}
+
+#[test]
+fn a_listing_is_believed_even_if_it_is_older_but_not_against_a_write_since() {
+    let cache = cache();
+    cache.put(&kind(), object("restored", "u1", 90, "p"));
+    cache.put(&kind(), object("written", "u2", 91, "p"));
+    let before = cache.versions(&kind());
+    cache.put(&kind(), object("written", "u2", 95, "p"));
+    assert_eq!(cache.put_listed(&kind(), object("restored", "u1", 40, "p"), &before), Change::New);
+    assert_eq!(cache.put_listed(&kind(), object("written", "u2", 91, "p"), &before), Change::Known);
 }

@@ -144,3 +144,26 @@ async fn every_waiting_worker_gets_a_key() {
     got.sort();
     assert_eq!(got, ["a", "b", "c", "d"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_delayed_key_does_not_wait_for_a_busy_worker() {
+    let queue = std::sync::Arc::new(Queue::default());
+    let (sender, mut taken) = tokio::sync::mpsc::unbounded_channel();
+    for _ in 0..2 {
+        let (queue, sender) = (queue.clone(), sender.clone());
+        tokio::spawn(async move {
+            loop {
+                sender.send(queue.next().await.name).unwrap();
+                // Busy for good: its key is never done.
+                std::future::pending::<()>().await;
+            }
+        });
+    }
+    tokio::task::yield_now().await;
+    queue.add_after(key("later"), Duration::from_secs(5));
+    tokio::task::yield_now().await;
+    queue.add(key("now"));
+    assert_eq!(taken.recv().await.as_deref(), Some("now"));
+    let later = tokio::time::timeout(Duration::from_secs(6), taken.recv()).await;
+    assert_eq!(later.unwrap().as_deref(), Some("later"));
+}

@@ -12,36 +12,39 @@ use tokio::net::TcpListener;
 
 use crate::exit::BadInput;
 
-type Check = Box<dyn Fn() -> bool + Send + Sync>;
+/// What the controllers say of themselves.
+pub(super) trait Vitals: Send + Sync {
+    /// Nothing has ended that should run for ever.
+    fn is_alive(&self) -> bool;
+    /// The caches are filled, so that the operator could act.
+    fn is_ready(&self) -> bool;
+}
 
-/// Whether the operator could act; unknown until the caches exist.
+/// Unknown until there are controllers: alive, but not ready.
 #[derive(Clone, Default)]
-pub(super) struct Readiness(Arc<OnceLock<Check>>);
+pub(super) struct Pulse(Arc<OnceLock<Box<dyn Vitals>>>);
 
-impl Readiness {
-    pub(super) fn set(&self, check: impl Fn() -> bool + Send + Sync + 'static) {
+impl Pulse {
+    pub(super) fn of(&self, vitals: impl Vitals + 'static) {
         // Set once, at start.
-        let _ = self.0.set(Box::new(check));
-    }
-
-    fn is_ready(&self) -> bool {
-        self.0.get().is_some_and(|check| check())
+        let _ = self.0.set(Box::new(vitals));
     }
 }
 
-pub(super) async fn serve_probes(address: &str, readiness: Readiness) -> anyhow::Result<()> {
-    let ready = |State(readiness): State<Readiness>| async move {
-        if readiness.is_ready() {
-            (StatusCode::OK, "ok")
-        } else {
-            (StatusCode::SERVICE_UNAVAILABLE, "caches are not filled yet")
-        }
+pub(super) async fn serve_probes(address: &str, pulse: Pulse) -> anyhow::Result<()> {
+    let health = |State(Pulse(vitals)): State<Pulse>| async move {
+        answer(vitals.get().is_none_or(|vitals| vitals.is_alive()), "a watch has ended")
     };
-    let router = Router::new()
-        .route("/healthz", get(|| async { "ok" }))
-        .route("/readyz", get(ready))
-        .with_state(readiness);
+    let ready = |State(Pulse(vitals)): State<Pulse>| async move {
+        answer(vitals.get().is_some_and(|vitals| vitals.is_ready()), "caches are not filled yet")
+    };
+    let router =
+        Router::new().route("/healthz", get(health)).route("/readyz", get(ready)).with_state(pulse);
     serve("probes", "--health-probe-bind-address", address, router).await
+}
+
+fn answer(good: bool, otherwise: &'static str) -> (StatusCode, &'static str) {
+    if good { (StatusCode::OK, "ok") } else { (StatusCode::SERVICE_UNAVAILABLE, otherwise) }
 }
 
 pub(super) async fn serve_metrics(address: &str, registry: Registry) -> anyhow::Result<()> {
