@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::bytes::DEFAULT_HEADROOM_PERCENT;
 use crate::error::{Error, is_not_found, reasons};
+use crate::fetch::Reader;
 use crate::health::Inspection;
+use crate::kind::{Kind, ObjectKey};
 use crate::labels::LabelRules;
 use crate::names::{DEFAULT_RUNTIME_CONFIG, ENGINE_ARGS_ENV};
 
@@ -96,6 +98,50 @@ pub struct LabelPropagation {
     pub enabled: Option<bool>,
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub patterns: Option<Vec<String>>,
+}
+
+/// The two kinds that hold configurations of one name.
+#[derive(Clone, Debug)]
+pub struct Kinds {
+    pub namespaced: Kind,
+    pub cluster: Kind,
+}
+
+/// Reads and merges the configuration that an object asks for; no name means the default one.
+pub async fn fetch(
+    reader: &dyn Reader,
+    kinds: &Kinds,
+    namespace: Option<&str>,
+    name: Option<&str>,
+) -> Result<Option<RuntimeConfig>, Error> {
+    let name = name.filter(|name| !name.is_empty()).unwrap_or(DEFAULT_RUNTIME_CONFIG);
+    let namespaced = match namespace {
+        Some(_) => read(reader, &kinds.namespaced, &ObjectKey::new(namespace, name)).await,
+        None => Ok(None),
+    };
+    let cluster = read(reader, &kinds.cluster, &ObjectKey::new(None, name)).await;
+    resolve(name, namespaced, cluster)
+}
+
+async fn read(
+    reader: &dyn Reader,
+    kind: &Kind,
+    key: &ObjectKey,
+) -> Result<Option<RuntimeConfig>, Error> {
+    #[derive(Deserialize)]
+    struct Holder {
+        #[serde(default)]
+        spec: RuntimeConfig,
+    }
+    if !reader.serves(kind) {
+        return Ok(None);
+    }
+    let Some(object) = reader.get(kind, key).await? else { return Ok(None) };
+    let holder: Holder = object.parse().map_err(|cause| {
+        Error::invalid_spec("ConfigUnreadable", format!("{kind} {key} cannot be read"))
+            .with_cause(cause)
+    })?;
+    Ok(Some(holder.spec))
 }
 
 /// The settings that hold for an object, out of what was found under one name in its namespace and
