@@ -8,7 +8,7 @@ use k8s_openapi::api::{
 use serde_json::json;
 use windlass_api::serving::zerfoo_inference_service::ZerfooInferenceService;
 use windlass_engine::compare::difference;
-use windlass_tests::{Cluster, Operator, audit, eventually, kubelet, operator::Setup, wait};
+use windlass_tests::{Cluster, Operator, Space, audit, eventually, kubelet, operator::Setup, wait};
 
 use crate::zis;
 
@@ -19,7 +19,7 @@ async fn k16_a_pass_over_a_converged_object_writes_nothing() {
     let setup = Setup::default();
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;
     let more = json!({
-        "minReplicas": 1, "maxReplicas": 4, "replicas": 1,
+        "replicas": 1,
         "resources": { "cpu": "1000m", "memory": "16384Mi", "gpuMemory": "24Gi" },
         "canary": { "modelRef": "llama3-8b-q8", "weight": 20, "replicas": 1 },
         "routing": { "parentRefs": [{ "name": "gw" }], "hostnames": ["a.example.com"] },
@@ -41,17 +41,21 @@ async fn k16_a_pass_over_a_converged_object_writes_nothing() {
     let writes = audit::writes(&cluster.audit_log, &operator.user);
     assert_eq!(writes[settled..], []);
 
+    restart(&mut operator, &space, &setup).await;
+    wait::pass(Duration::from_secs(5)).await;
+    let writes = audit::writes(&cluster.audit_log, &operator.user);
+    assert_eq!(writes[settled..], [], "after a restart");
+}
+
+async fn restart(operator: &mut Operator, space: &Space, setup: &Setup) {
     operator.kill();
-    operator.restart(&space, &setup);
+    operator.restart(space, setup);
     eventually(
         "it to run",
         || async { operator.log() },
         |log| log.matches("operator starts").count() == 2,
     )
     .await;
-    wait::pass(Duration::from_secs(5)).await;
-    let writes = audit::writes(&cluster.audit_log, &operator.user);
-    assert_eq!(writes[settled..], [], "after a restart");
 }
 
 /// Waits until it has written nothing for a while; returns how often it has written.
@@ -88,14 +92,7 @@ async fn two_hundred_converged_services_get_no_write_in_a_minute_nor_after_a_res
     wait::pass(Duration::from_secs(60)).await;
     assert_eq!(audit::writes(&cluster.audit_log, &operator.user)[settled..], [], "at rest");
 
-    operator.kill();
-    operator.restart(&space, &setup);
-    eventually(
-        "it to run",
-        || async { operator.log() },
-        |log| log.matches("operator starts").count() == 2,
-    )
-    .await;
+    restart(&mut operator, &space, &setup).await;
     wait::pass(Duration::from_secs(15)).await;
     assert_eq!(audit::writes(&cluster.audit_log, &operator.user)[settled..], [], "after a restart");
 }

@@ -1,5 +1,6 @@
 //! Plays the kubelet where there is no node: says of pods what a real one would say.
 
+use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{ResourceExt, api::ListParams};
 use serde_json::{Value, json};
@@ -40,6 +41,10 @@ async fn set_status(space: &Space, pod: &Pod, status: Value) {
     space.edit_status::<Pod>(&pod.name_any(), status).await;
 }
 
+fn runs(pod: &Pod) -> bool {
+    pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"))
+}
+
 fn running() -> Value {
     // Long enough ago to count as available whatever the deployment asks for.
     let time = "2024-01-01T00:00:00Z";
@@ -52,12 +57,11 @@ fn running() -> Value {
 /// Makes all pods with these labels ready that exist now.
 pub async fn run_all(space: &Space, labels: &str) {
     let params = ListParams::default().labels(labels);
-    for pod in space.api::<Pod>().list(&params).await.unwrap().items {
-        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-        if pod.metadata.deletion_timestamp.is_none() && phase != Some("Running") {
-            try_set_status(space, &pod, running()).await;
-        }
-    }
+    let pods = space.api::<Pod>().list(&params).await.unwrap().items;
+    let waiting = pods.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    stream::iter(waiting.filter(|pod| !runs(pod)))
+        .for_each_concurrent(8, |pod| async move { try_set_status(space, &pod, running()).await })
+        .await;
 }
 
 /// Makes pods ready as they come until there are `count` of them, as more are made in steps.
@@ -66,9 +70,7 @@ pub async fn run_all_until(space: &Space, labels: &str, count: usize) {
         run_all(space, labels).await;
         let params = ListParams::default().labels(labels);
         let pods = space.api::<Pod>().list(&params).await.unwrap().items;
-        let runs =
-            |pod: &&Pod| pod.status.as_ref().is_some_and(|s| s.phase.as_deref() == Some("Running"));
-        let running = pods.iter().filter(runs).count();
+        let running = pods.iter().filter(|pod| runs(pod)).count();
         if running == count { Ok(()) } else { Err(format!("{running} of {} pods run", pods.len())) }
     })
     .await;

@@ -1,5 +1,7 @@
 //! Reading the cluster: failures are values, so that composing always happens.
 
+mod documents;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use futures::future::BoxFuture;
@@ -12,6 +14,8 @@ use crate::{
     kind::{Kind, ObjectKey, TypedScope},
     object::Object,
 };
+
+pub use documents::{Documents, Serves};
 
 /// The only way to read: watch caches and the API in production, a folder of YAML in tests.
 /// It cannot write, so there is no API behaviour to imitate badly.

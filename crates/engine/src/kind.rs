@@ -68,6 +68,14 @@ impl Kind {
         }
     }
 
+    /// Whether it is part of Kubernetes itself, so that no definition is needed for it.
+    pub fn is_built_in(&self) -> bool {
+        // The projects around Kubernetes share its domain, one level deeper.
+        let foreign =
+            self.group.ends_with(".networking.k8s.io") || self.group.ends_with(".x-k8s.io");
+        !self.group.contains('.') || (self.group.ends_with(".k8s.io") && !foreign)
+    }
+
     /// The name that a CustomResourceDefinition serving this kind must have.
     pub fn crd_name(&self) -> String {
         format!("{}.{}", self.plural, self.group)

@@ -1,19 +1,15 @@
 //! `windlass render`: what manifests become, by the same functions as in the reconciler.
 
-use std::{future::Future, sync::Arc, task::Poll};
+use std::{future::Future, task::Poll};
 
 use anyhow::anyhow;
-use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 use windlass_engine::{
     domain::Domain,
-    error::{Category, Error},
-    fetch::{Reader, Selector},
-    health::pods::LogKey,
-    kind::{Kind, ObjectKey},
-    object::Object,
+    error::Category,
+    fetch::{Documents, Serves},
     pipeline::look,
 };
 
@@ -90,8 +86,9 @@ fn prepare(document: &mut Document, namespaced: bool, namespace: &str) -> Result
 fn render_as<D: Domain>(domain: &D, document: &Document) -> anyhow::Result<Vec<Value>> {
     let object: D::Object = serde_path_to_error::deserialize(&document.value)
         .map_err(|error| document.place.bad(format!("{}: {}", error.path(), error.inner())))?;
-    // The offline reader never waits, so neither does this.
-    let look = at_once(look(domain, &EmptyCluster, &object, Timestamp::UNIX_EPOCH))
+    // A cluster that knows every kind and has no object yet. Documents never make it wait.
+    let cluster = Documents { objects: Vec::new(), serves: Serves::Everything };
+    let look = at_once(look(domain, &cluster, &object, Timestamp::UNIX_EPOCH))
         .ok_or_else(|| anyhow!("rendering waited for a cluster"))?;
     let errors = look.health.components.iter().flat_map(|component| &component.errors);
     if let Some(error) = errors.into_iter().find(|e| e.category == Category::InvalidSpec) {
@@ -107,35 +104,5 @@ fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     match future.as_mut().poll(&mut context) {
         Poll::Ready(value) => Some(value),
         Poll::Pending => None,
-    }
-}
-
-/// A cluster that serves every kind and has no objects yet.
-struct EmptyCluster;
-
-impl Reader for EmptyCluster {
-    fn get<'a>(
-        &'a self,
-        _: &'a Kind,
-        _: &'a ObjectKey,
-    ) -> BoxFuture<'a, Result<Option<Arc<Object>>, Error>> {
-        Box::pin(std::future::ready(Ok(None)))
-    }
-
-    fn list<'a>(
-        &'a self,
-        _: &'a Kind,
-        _: Option<&'a str>,
-        _: &'a Selector,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Object>>, Error>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
-    }
-
-    fn log<'a>(&'a self, _: &'a LogKey) -> BoxFuture<'a, Result<String, Error>> {
-        Box::pin(std::future::ready(Ok(String::new())))
-    }
-
-    fn serves(&self, _: &Kind) -> bool {
-        true
     }
 }

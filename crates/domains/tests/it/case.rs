@@ -10,11 +10,10 @@ use windlass_api::serving::zerfoo_inference_service::ZerfooInferenceService;
 use windlass_domains::inference_service::{InferenceServiceDomain, Observed};
 use windlass_engine::conditions::{Status, find};
 use windlass_engine::domain::{Domain, Overall};
+use windlass_engine::fetch::{Documents, Serves};
 use windlass_engine::pipeline::{Look, look};
 use windlass_engine::plan::When;
 use windlass_engine::state::{Assessment, decide, evaluate};
-
-use crate::cluster::Cluster;
 
 pub(crate) struct Case {
     object: ZerfooInferenceService,
@@ -27,7 +26,7 @@ impl Case {
         let text = fs::read_to_string(path).unwrap();
         let mut documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
         let object: ZerfooInferenceService = serde_json::from_value(documents.remove(0)).unwrap();
-        let cluster = Cluster::new(documents);
+        let cluster = Documents { objects: documents, serves: Serves::Definitions };
         let now = "2026-05-01T12:00:00Z".parse().unwrap();
         // A cluster made of text never keeps one waiting.
         let look = look(&InferenceServiceDomain::default(), &cluster, &object, now)

@@ -7,7 +7,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod case;
-mod cluster;
 
 use case::Case;
 

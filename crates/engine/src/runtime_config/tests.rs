@@ -1,12 +1,11 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use std::sync::Arc;
-
-use futures::future::BoxFuture;
-
 use super::*;
-use crate::{fetch::Selector, health::pods::LogKey, kind::Scope, object::Object};
+use crate::{
+    fetch::{Documents, Serves},
+    kind::Scope,
+};
 
 fn config(value: Value) -> RuntimeConfig {
     serde_json::from_value(value).unwrap()
@@ -236,44 +235,14 @@ proptest! {
     }
 }
 
-/// Knows one configuration of each scope.
-struct Shelf {
-    namespaced: Option<serde_json::Value>,
-    cluster: Option<serde_json::Value>,
-}
-
-impl Reader for Shelf {
-    fn get<'a>(
-        &'a self,
-        kind: &'a Kind,
-        key: &'a ObjectKey,
-    ) -> BoxFuture<'a, Result<Option<Arc<Object>>, Error>> {
-        let spec = match kind.scope {
-            Scope::Namespaced => &self.namespaced,
-            Scope::Cluster => &self.cluster,
-        };
-        let object = spec.as_ref().filter(|_| key.name == DEFAULT_RUNTIME_CONFIG).map(|spec| {
-            let value = json!({ "metadata": { "name": key.name }, "spec": spec });
-            Arc::new(Object::from_value(value).unwrap())
-        });
-        Box::pin(std::future::ready(Ok(object)))
-    }
-
-    fn list<'a>(
-        &'a self,
-        _: &'a Kind,
-        _: Option<&'a str>,
-        _: &'a Selector,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Object>>, Error>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
-    }
-
-    fn log<'a>(&'a self, _: &'a LogKey) -> BoxFuture<'a, Result<String, Error>> {
-        Box::pin(std::future::ready(Ok(String::new())))
-    }
-
-    fn serves(&self, _: &Kind) -> bool {
-        true
+fn shelf(namespaced: Option<Value>, cluster: Option<Value>) -> Documents {
+    let document = |metadata: Value, spec: Value| json!({ "apiVersion": "example.com/v1", "kind": "Config", "metadata": metadata, "spec": spec });
+    let namespaced =
+        namespaced.map(|spec| document(json!({ "name": "default", "namespace": "ns" }), spec));
+    let cluster = cluster.map(|spec| document(json!({ "name": "default" }), spec));
+    Documents {
+        objects: namespaced.into_iter().chain(cluster).collect(),
+        serves: Serves::Everything,
     }
 }
 
@@ -290,12 +259,10 @@ fn kinds() -> Kinds {
 
 #[tokio::test]
 async fn both_scopes_are_read_and_the_namespace_wins() {
-    let shelf = Shelf {
-        namespaced: Some(json!({ "storage": { "pvcHeadroomPercent": 5 } })),
-        cluster: Some(
-            json!({ "storage": { "pvcHeadroomPercent": 20, "defaultStorageClassName": "fast" } }),
-        ),
-    };
+    let shelf = shelf(
+        Some(json!({ "storage": { "pvcHeadroomPercent": 5 } })),
+        Some(json!({ "storage": { "pvcHeadroomPercent": 20, "defaultStorageClassName": "fast" } })),
+    );
     let storage = |config: Option<RuntimeConfig>| config.and_then(|config| config.storage).unwrap();
     let merged = storage(fetch(&shelf, &kinds(), Some("ns"), None).await.unwrap());
     assert_eq!(merged.pvc_headroom_percent, Some(5));
@@ -306,7 +273,7 @@ async fn both_scopes_are_read_and_the_namespace_wins() {
 
 #[tokio::test]
 async fn only_a_named_configuration_must_exist() {
-    let shelf = Shelf { namespaced: None, cluster: None };
+    let shelf = shelf(None, None);
     assert_eq!(fetch(&shelf, &kinds(), Some("ns"), None).await.unwrap(), None);
     let error = fetch(&shelf, &kinds(), Some("ns"), Some("named")).await.unwrap_err();
     assert_eq!(error.reason, "ConfigNotFound");
@@ -314,7 +281,7 @@ async fn only_a_named_configuration_must_exist() {
 
 #[tokio::test]
 async fn an_unreadable_configuration_is_named() {
-    let shelf = Shelf { namespaced: Some(json!({ "env": "none" })), cluster: None };
+    let shelf = shelf(Some(json!({ "env": "none" })), None);
     let error = fetch(&shelf, &kinds(), Some("ns"), None).await.unwrap_err();
     assert!(error.message.contains("Config ns/default"), "{error}");
 }

@@ -121,14 +121,24 @@ fn ready_condition(
         .with(Observability::info());
     }
     if let Some(Standing { condition, .. }) = standings.iter().find(|s| s.state.is_error()) {
-        let name = condition.type_.strip_suffix(COMPONENT_SUFFIX).unwrap_or(&condition.type_);
-        let message = format!("Component {name} is not ready: {}", condition.message);
+        let message =
+            format!("Component {} is not ready: {}", name_of(condition), condition.message);
         return not_ready(&condition.reason, &message, true);
     }
     if !findings.infrastructure.is_empty() {
         return not_ready(reasons::INFRASTRUCTURE_ERROR, messages::INFRASTRUCTURE_ERROR, true);
     }
-    not_ready(reasons::PROGRESSING, messages::PROGRESSING, false)
+    let message = match standings.iter().find(|standing| standing.state != State::Ready) {
+        Some(Standing { condition, .. }) if !condition.message.is_empty() => {
+            format!("{}: {}: {}", messages::PROGRESSING, name_of(condition), condition.message)
+        }
+        _ => messages::PROGRESSING.to_owned(),
+    };
+    not_ready(reasons::PROGRESSING, &message, false)
+}
+
+fn name_of(condition: &ConditionUpdate) -> &str {
+    condition.type_.strip_suffix(COMPONENT_SUFFIX).unwrap_or(&condition.type_)
 }
 
 fn not_ready(reason: &str, message: &str, is_error: bool) -> ConditionUpdate {
