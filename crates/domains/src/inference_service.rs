@@ -16,6 +16,7 @@ mod status;
 mod traffic;
 mod validate;
 
+mod aliases;
 mod gpu;
 mod names;
 mod probes;

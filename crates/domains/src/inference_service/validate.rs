@@ -10,9 +10,9 @@ use windlass_api::serving::zerfoo_inference_service::{
 };
 use windlass_engine::quantity;
 
-use super::Settings;
 use super::gpu::{self, Demand};
 use super::probes::{Probes, Times};
+use super::{Settings, aliases};
 
 #[cfg(test)]
 mod tests;
@@ -65,6 +65,11 @@ pub enum Rule {
     AuthRequired,
     #[error("cache may use only one of emptyDir, persistentVolumeClaim and hostPath")]
     CacheAmbiguous,
+    #[error(
+        "{0} is an alias whose repository the operator does not know; to prefetch it, give the \
+         Hugging Face repository id instead"
+    )]
+    PrefetchOfAlias(&'static str),
 }
 
 impl Rule {
@@ -88,6 +93,7 @@ impl Rule {
             | Self::ModelRefEscapes(name)
             | Self::Negative(name)
             | Self::RelativePath(name)
+            | Self::PrefetchOfAlias(name)
             | Self::Quantity(name) => name,
         };
         // The texts write `canary modelRef` where the path is `canary.modelRef`.
@@ -174,6 +180,7 @@ fn judge(service: &ZerfooInferenceService, settings: &Settings) -> Result<Wanted
     let memory = positive_quantity("resources memory", spec.resources.memory.as_deref())?;
     let gpu = gpu_demand(spec, settings)?;
     check_cache(spec)?;
+    check_prefetch(spec)?;
     let (access, unknowingly) = access(spec, settings)?;
 
     Ok(Wanted {
@@ -282,6 +289,17 @@ fn check_cache(spec: &ZerfooInferenceServiceSpec) -> Result<(), Rule> {
         cache.host_path.is_some(),
     ];
     check(kinds.into_iter().filter(|used| *used).count() <= 1, Rule::CacheAmbiguous)
+}
+
+fn check_prefetch(spec: &ZerfooInferenceServiceSpec) -> Result<(), Rule> {
+    if spec.cache.as_ref().is_none_or(|cache| cache.prefetch.is_none()) {
+        return Ok(());
+    }
+    let canary = spec.canary.as_ref().map(|canary| ("canary modelRef", &canary.model_ref));
+    for (what, model_ref) in [("modelRef", &spec.model_ref)].into_iter().chain(canary) {
+        check(aliases::repository(model_ref).is_some(), Rule::PrefetchOfAlias(what))?;
+    }
+    Ok(())
 }
 
 /// The second value tells whether the endpoint is open without anybody having asked for it.

@@ -121,6 +121,7 @@ pub struct Cache {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_path: Option<HostPathCache>,
     /// Fetch one quantisation before the server starts, instead of every file of the repository.
+    /// Of the server's aliases not all can be fetched; a repository id always can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<Prefetch>,
 }

@@ -227,6 +227,7 @@ fn the_cache_is_the_volume_that_was_chosen() {
 #[test]
 fn a_prefetch_pulls_one_quantisation_without_a_device() {
     let pod = pod(json!({
+        "modelRef": "llama-3-8b-q4",
         "cache": { "prefetch": { "quant": "Q4_K_M" } },
         "huggingFaceTokenSecretRef": { "name": "hf", "key": "token" },
         "auth": { "apiKeySecretRef": { "name": "keys", "key": "apiKey" } },
@@ -235,8 +236,18 @@ fn a_prefetch_pulls_one_quantisation_without_a_device() {
     let init = &pod["initContainers"][0];
     assert_eq!(
         init["args"],
-        json!(["pull", "--quant", "Q4_K_M", "--cache-dir", "/models", "llama3-8b-q4"])
+        json!([
+            "pull",
+            "--quant",
+            "Q4_K_M",
+            "--cache-dir",
+            "/models",
+            "meta-llama/Llama-3.1-8B-Instruct-GGUF",
+        ])
     );
+    // The server resolves its aliases itself, to the same directory.
+    let args = pod["containers"][0]["args"].as_array().unwrap();
+    assert_eq!(args.last().unwrap(), "llama-3-8b-q4");
     let variables: Vec<_> =
         init["env"].as_array().unwrap().iter().map(|variable| &variable["name"]).collect();
     assert_eq!(variables, ["HOME", "HF_TOKEN", "HUGGINGFACE_API_URL"]);

@@ -162,6 +162,19 @@ fn additions_to_the_original_are_checked_too() {
             json!({ "cache": { "emptyDir": {}, "hostPath": {} } }),
             "cache may use only one of emptyDir, persistentVolumeClaim and hostPath",
         ),
+        (
+            json!({ "modelRef": "qwen-3-8b", "cache": { "prefetch": { "quant": "Q4_K_M" } } }),
+            "modelRef is an alias whose repository the operator does not know; to prefetch it, \
+             give the Hugging Face repository id instead",
+        ),
+        (
+            json!({
+                "canary": { "modelRef": "qwen-3-4b" },
+                "cache": { "prefetch": { "quant": "Q4_K_M" } },
+            }),
+            "canary modelRef is an alias whose repository the operator does not know; to prefetch \
+             it, give the Hugging Face repository id instead",
+        ),
     ] {
         let want = format!("operator: invalid spec: {want}");
         assert_eq!(text(change.clone()), Some(want), "{change}");

@@ -15,6 +15,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use windlass_api::serving::zerfoo_inference_service::{SecretKeyRef, ZerfooInferenceServiceSpec};
 
 use super::Blueprint;
+use crate::inference_service::aliases;
 use crate::inference_service::gpu::Demand;
 use crate::inference_service::names::Track;
 use crate::inference_service::probes::Probes;
@@ -157,7 +158,9 @@ fn from_secret(name: &str, key: &SecretKeyRef) -> EnvVar {
 fn prefetch(blueprint: Blueprint<'_>, model: &str) -> Option<Container> {
     let Blueprint { spec, wanted, .. } = blueprint;
     let quant = &spec.cache.as_ref()?.prefetch.as_ref()?.quant;
-    let args = ["pull", "--quant", quant, "--cache-dir", CACHE_PATH, model];
+    // Validation has refused aliases that mean nothing to us.
+    let repository = aliases::repository(model)?;
+    let args = ["pull", "--quant", quant, "--cache-dir", CACHE_PATH, repository];
     Some(Container {
         name: "prefetch".to_owned(),
         image: Some(image(blueprint)),
