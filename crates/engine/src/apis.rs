@@ -12,7 +12,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use crate::{error::chain, kind::Kind};
 
@@ -20,6 +20,8 @@ use crate::{error::chain, kind::Kind};
 const PROBE: Duration = Duration::from_secs(30);
 const PROBE_INSTALLING: Duration = Duration::from_millis(250);
 const TRIES: u32 = 120;
+/// Answers, one after the other, that a kind is gone which nobody has announced to go.
+const CONFIRMATIONS: u32 = 20;
 
 /// The kinds asked for, each with whether it is served.
 #[derive(Clone, Debug)]
@@ -46,26 +48,16 @@ impl Apis {
     /// Asks the API about each kind once. An unreachable API is an error, a missing kind is not.
     pub async fn probe(&self, client: &Client) -> Result<(), kube::Error> {
         for kind in self.served.keys() {
-            self.probe_one(client, kind).await?;
+            self.set(kind, ask(client, kind).await?);
         }
         Ok(())
     }
 
-    async fn probe_one(&self, client: &Client, kind: &Kind) -> Result<bool, kube::Error> {
-        let served = match client.list_api_group_resources(&kind.api_version()).await {
-            Ok(list) => list.resources.iter().any(|resource| resource.name == kind.plural),
-            // By the code: for a group that does not exist the answer is plain text.
-            Err(kube::Error::Api(status)) if status.code == 404 => false,
-            Err(error) => return Err(error),
-        };
-        if let Some(sender) = self.served.get(kind) {
-            let changed =
-                sender.send_if_modified(|known| std::mem::replace(known, served) != served);
-            if changed {
-                tracing::info!(%kind, served, "API availability changed");
-            }
+    fn set(&self, kind: &Kind, served: bool) {
+        let Some(sender) = self.served.get(kind) else { return };
+        if sender.send_if_modified(|known| std::mem::replace(known, served) != served) {
+            tracing::info!(%kind, served, "API availability changed");
         }
-        Ok(served)
     }
 
     /// Keeps the answers current, for ever.
@@ -74,11 +66,13 @@ impl Apis {
             Api::all(client.clone());
         let mut events = watcher(definitions, watcher::Config::default()).default_backoff().boxed();
         let mut pending: HashMap<Kind, Expected> = HashMap::new();
+        let mut look_around = Instant::now() + PROBE;
         loop {
-            let wait = if pending.is_empty() { PROBE } else { PROBE_INSTALLING };
-            let event = tokio::time::timeout(wait, events.next()).await;
-            let quiet = event.is_err();
-            match event {
+            let wake = match pending.is_empty() {
+                true => look_around,
+                false => look_around.min(Instant::now() + PROBE_INSTALLING),
+            };
+            match tokio::time::timeout_at(wake, events.next()).await {
                 Ok(Some(Ok(event))) => pending.extend(self.announced(event)),
                 Ok(Some(Err(error))) => {
                     let error = chain(&error);
@@ -90,10 +84,28 @@ impl Apis {
                 Ok(None) => return,
                 Err(_) => {}
             }
-            if !pending.is_empty() {
-                self.settle(&client, &mut pending).await;
-            } else if quiet && let Err(error) = self.probe(&client).await {
-                tracing::debug!(error = chain(&error), "cannot ask which kinds the API serves");
+            if Instant::now() >= look_around {
+                look_around = Instant::now() + PROBE;
+                self.look_around(&client, &mut pending).await;
+            }
+            self.settle(&client, &mut pending).await;
+        }
+    }
+
+    /// For what no announcement tells: definitions may be unwatchable, and not every API has one.
+    async fn look_around(&self, client: &Client, pending: &mut HashMap<Kind, Expected>) {
+        for kind in self.served.keys() {
+            match ask(client, kind).await {
+                Ok(true) => self.set(kind, true),
+                // One answer may be a hiccup of discovery, and believing it would remove objects.
+                Ok(false) if self.serves(kind) => {
+                    let doubt = Expected { served: false, agreeing: CONFIRMATIONS, tries: TRIES };
+                    pending.entry(kind.clone()).or_insert(doubt);
+                }
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::debug!(%kind, error = chain(&error), "cannot ask for a kind");
+                }
             }
         }
     }
@@ -102,13 +114,17 @@ impl Apis {
     /// API agrees, or long enough to believe that this version of the kind is not served.
     async fn settle(&self, client: &Client, pending: &mut HashMap<Kind, Expected>) {
         let mut open = HashMap::new();
-        for (kind, expected) in pending.drain() {
-            let settled = match self.probe_one(client, &kind).await {
-                Ok(served) => served == expected.served,
-                Err(_) => false,
-            };
-            if !settled && expected.tries > 1 {
-                open.insert(kind, Expected { tries: expected.tries - 1, ..expected });
+        for (kind, mut expected) in pending.drain() {
+            expected.tries -= 1;
+            match ask(client, &kind).await {
+                Ok(served) if served == expected.served => expected.agreeing -= 1,
+                Ok(true) => self.set(&kind, true),
+                Ok(false) | Err(_) => {}
+            }
+            if expected.agreeing == 0 {
+                self.set(&kind, expected.served);
+            } else if expected.tries > 0 {
+                open.insert(kind, expected);
             }
         }
         *pending = open;
@@ -125,7 +141,8 @@ impl Apis {
         };
         let name = object.name_any();
         let kinds = self.served.keys().filter(|kind| kind.crd_name() == name);
-        kinds.map(|kind| (kind.clone(), Expected { served, tries: TRIES })).collect()
+        let expected = Expected { served, agreeing: 1, tries: TRIES };
+        kinds.map(|kind| (kind.clone(), expected)).collect()
     }
 }
 
@@ -133,5 +150,16 @@ impl Apis {
 #[derive(Clone, Copy, Debug)]
 struct Expected {
     served: bool,
+    /// So many more answers that say the same are needed.
+    agreeing: u32,
     tries: u32,
+}
+
+async fn ask(client: &Client, kind: &Kind) -> Result<bool, kube::Error> {
+    match client.list_api_group_resources(&kind.api_version()).await {
+        Ok(list) => Ok(list.resources.iter().any(|resource| resource.name == kind.plural)),
+        // By the code: for a group that does not exist the answer is plain text.
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+        Err(error) => Err(error),
+    }
 }

@@ -4,6 +4,7 @@
 //! deleted, and what is already as wanted is not written again.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
     sync::{Arc, Mutex, PoisonError},
@@ -16,13 +17,13 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, Preconditions},
     core::Status,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::{
     cache::Cache,
     compare::{Difference, difference},
-    error::{Error, categorise_write, chain, is_field_conflict},
+    error::{Category, Error, categorise_write, chain, is_field_conflict},
     kind::{Kind, ObjectKey, Scope},
     labels::MANAGED_BY,
     object::{Object, Watched},
@@ -163,27 +164,36 @@ impl Applier {
         live: &Object,
     ) -> Result<Step, Error> {
         if !self.is_ours(parent, desired.ownership, live) {
-            return Err(not_ours(desired, live));
+            return Err(if is_left_behind(parent, live) {
+                let what = describe(desired);
+                let message = format!("{what} is of an earlier {} and about to go", parent.kind);
+                Error::infrastructure("AwaitingGarbageCollection", message)
+            } else {
+                not_ours(desired, live)
+            });
         }
         // Nothing can be changed in an object on its way out; its end is an event.
-        if live.deleting || desired.strategy == Strategy::CreateOnce {
+        if live.deleting {
             return Ok(Step::Unchanged);
         }
         let current = live.value();
-        if desired.strategy == Strategy::Recreate {
-            return self.recreate(desired, live, &current).await;
+        let desired = &self.with_name_of_one_parent(parent, desired, &current);
+        match desired.strategy {
+            Strategy::Apply => {}
+            Strategy::CreateOnce => return self.reclaim(desired, live).await,
+            Strategy::Recreate => return self.recreate(desired, live, &current).await,
         }
         let Some(difference) = difference(&desired.body, &current, self.manager, "") else {
             return Ok(Step::Unchanged);
         };
-        if self.unchanging.knows(parent, desired, live) {
+        if self.unchanging.knows(&parent.key, &desired.kind, live, &desired.body) {
             return Ok(Step::Unchanged);
         }
         let mut body = desired.body.clone();
         set_metadata(&mut body, "uid", live.uid.clone().into());
         match self.patch(desired, &body).await {
             Ok(now) if now.resource_version == live.resource_version => {
-                self.unchanging.remember(parent, desired, &now);
+                self.unchanging.remember(&parent.key, &desired.kind, &now, &desired.body);
                 Ok(Step::Unchanged)
             }
             // Not the object that was looked at, but one that took its name since.
@@ -210,7 +220,7 @@ impl Applier {
         let hash = |body: &Value| body["metadata"]["annotations"][SPEC_HASH].clone();
         // Without a hash it was written by a predecessor and is taken as it is.
         if hash(current).is_null() || hash(current) == hash(&desired.body) {
-            return Ok(Step::Unchanged);
+            return self.reclaim(desired, live).await;
         }
         self.delete(&desired.kind, live)
             .await
@@ -225,6 +235,72 @@ impl Applier {
                 Ok(Step::Written(None))
             }
         }
+    }
+
+    /// Even where nothing else is changed an object keeps the labels by which we find it, and the
+    /// owner with which it goes.
+    async fn reclaim(&self, desired: &Desired, live: &Object) -> Result<Step, Error> {
+        let wanted = &desired.body["metadata"];
+        let label = |key: &str| wanted["labels"][key].as_str();
+        let mut metadata = Map::new();
+        for key in [MANAGED_BY, self.name_label] {
+            if live.labels.get(key).map(String::as_str) != label(key) {
+                let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+                labels[key] = label(key).into();
+            }
+        }
+        if desired.ownership == Ownership::Owned && live.controller().is_none() {
+            let mut owners = json!(live.owners);
+            if let (Value::Array(all), Value::Array(ours)) =
+                (&mut owners, &wanted["ownerReferences"])
+            {
+                all.retain(|known| ours.iter().all(|owner| owner["uid"] != known["uid"]));
+                all.extend(ours.iter().cloned());
+            }
+            metadata.insert("ownerReferences".to_owned(), owners);
+            // The list is replaced as a whole, so it must be the one that was read.
+            metadata.insert("resourceVersion".to_owned(), live.resource_version.clone().into());
+        }
+        if metadata.is_empty() {
+            return Ok(Step::Unchanged);
+        }
+        metadata.insert("uid".to_owned(), live.uid.clone().into());
+        let params = PatchParams { field_manager: Some(self.manager.into()), ..<_>::default() };
+        let patch = Patch::Merge(json!({ "metadata": metadata }));
+        let api = self.api(&desired.kind, &desired.key);
+        let now = api.patch(&desired.key.name, &params, &patch).await;
+        let now = now.map_err(|error| failed("reclaim", desired, error))?;
+        self.cache.put(&desired.kind, Arc::new(now.into()));
+        Ok(Step::Written(None))
+    }
+
+    /// What several parents share carries the name of one of them for as long as that one exists;
+    /// otherwise each would write its own over the other's.
+    fn with_name_of_one_parent<'a>(
+        &self,
+        parent: &Parent,
+        desired: &'a Desired,
+        current: &Value,
+    ) -> Cow<'a, Desired> {
+        let namespace = parent.key.namespace.as_deref();
+        let named = current["metadata"]["labels"][self.name_label].as_str();
+        let exists = |name: &str| self.cache.named(&parent.kind, namespace, name).is_some();
+        if desired.ownership == Ownership::Owned || !named.is_some_and(exists) {
+            return Cow::Borrowed(desired);
+        }
+        let mut desired = desired.clone();
+        let metadata = desired.metadata_mut().into_iter().flat_map(|map| map.iter_mut());
+        for (field, values) in metadata {
+            if let ("labels" | "annotations", Some(values)) =
+                (field.as_str(), values.as_object_mut())
+            {
+                values.remove(self.name_label);
+                if let Some(value) = current["metadata"][field].get(self.name_label) {
+                    values.insert(self.name_label.to_owned(), value.clone());
+                }
+            }
+        }
+        Cow::Owned(desired)
     }
 
     async fn delete_one(&self, parent: &Parent, removal: &Removal) -> Result<Step, Error> {
@@ -324,21 +400,26 @@ impl Applied {
 }
 
 impl Unchanging {
-    fn knows(&self, parent: &Parent, desired: &Desired, live: &Object) -> bool {
+    pub(crate) fn knows(
+        &self,
+        parent: &ObjectKey,
+        kind: &Kind,
+        live: &Object,
+        body: &Value,
+    ) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = known
-            .get(&parent.key)
-            .and_then(|children| children.get(&(desired.kind.clone(), desired.key.clone())));
+        let entry =
+            known.get(parent).and_then(|objects| objects.get(&(kind.clone(), live.key.clone())));
         entry.is_some_and(|(hash, version)| {
-            *version == live.resource_version && *hash == hash_of(&desired.body)
+            *version == live.resource_version && *hash == hash_of(body)
         })
     }
 
-    fn remember(&self, parent: &Parent, desired: &Desired, live: &Object) {
+    pub(crate) fn remember(&self, parent: &ObjectKey, kind: &Kind, live: &Object, body: &Value) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = (hash_of(&desired.body), live.resource_version.clone());
-        let children = known.entry(parent.key.clone()).or_default();
-        children.insert((desired.kind.clone(), desired.key.clone()), entry);
+        let entry = (hash_of(body), live.resource_version.clone());
+        let objects = known.entry(parent.clone()).or_default();
+        objects.insert((kind.clone(), live.key.clone()), entry);
     }
 
     /// The parent is gone, and with it the need to remember its children.
@@ -421,13 +502,24 @@ fn failed(verb: &str, desired: &Desired, error: kube::Error) -> Error {
     Error { message, ..categorise_write(&error) }.with_cause(error)
 }
 
+/// The parent was deleted and made again; the garbage collector has yet to remove this.
+fn is_left_behind(parent: &Parent, live: &Object) -> bool {
+    live.controller().is_some_and(|owner| {
+        owner.kind == parent.kind.kind
+            && owner.api_version == parent.kind.api_version()
+            && owner.name == parent.key.name
+    })
+}
+
 fn names_uid(status: &Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     causes.into_iter().any(|cause| cause.field == "metadata.uid")
 }
 
 fn field_conflict(desired: &Desired, error: kube::Error) -> Error {
-    Error { reason: "FieldConflict".to_owned(), ..failed("apply", desired, error) }
+    // Only a person can settle it, like any other refusal of what the object asks for.
+    let category = Category::InvalidSpec;
+    Error { category, reason: "FieldConflict".to_owned(), ..failed("apply", desired, error) }
 }
 
 fn not_ours(desired: &Desired, live: &Object) -> Error {

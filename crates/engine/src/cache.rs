@@ -11,6 +11,7 @@ use std::{
 use crate::{
     fetch::Selector,
     kind::{Kind, ObjectKey},
+    labels::owner_label,
     object::Object,
 };
 
@@ -95,7 +96,7 @@ impl Cache {
 
     /// Takes in a version of an object, unless a newer one is known already.
     pub fn put(&self, kind: &Kind, object: Arc<Object>) -> Change {
-        self.put_if(kind, object, |known, object| {
+        self.put_if(kind, object, false, |known, object| {
             known.resource_version != object.resource_version && object.is_newer_than(known)
         })
     }
@@ -103,7 +104,7 @@ impl Cache {
     /// Takes in an object of a listing. A listing is the truth even if its versions are older, as
     /// after a restored backup, except about what has changed here since it began.
     pub fn put_listed(&self, kind: &Kind, object: Arc<Object>, before: &Versions) -> Change {
-        self.put_if(kind, object, |known, object| {
+        self.put_if(kind, object, true, |known, object| {
             known.resource_version != object.resource_version
                 && (before.get(&known.key) == Some(&known.resource_version)
                     || object.is_newer_than(known))
@@ -114,13 +115,18 @@ impl Cache {
         &self,
         kind: &Kind,
         object: Arc<Object>,
+        listed: bool,
         replaces: impl FnOnce(&Object, &Object) -> bool,
     ) -> Change {
         let mut kinds = self.write();
         let Some(cache) = kinds.get_mut(kind) else { return Change::New };
         let stale = match cache.objects.get(&object.key) {
             Some(known) => !replaces(known, &object),
-            None => cache.gone.iter().any(|gone| gone.uid == object.uid),
+            // One that only lost our label for a while comes back with a newer version.
+            None => {
+                !listed
+                    && cache.gone.iter().any(|g| g.uid == object.uid && !object.is_newer_than(g))
+            }
         };
         if stale {
             return Change::Known;
@@ -171,6 +177,19 @@ impl Cache {
                 cache.objects.remove(&key)
             })
             .collect()
+    }
+
+    /// The object of this name, or the one whose name stands in labels as this.
+    pub fn named(&self, kind: &Kind, namespace: Option<&str>, label: &str) -> Option<ObjectKey> {
+        let kinds = self.read();
+        let objects = &kinds.get(kind)?.objects;
+        let key = ObjectKey::new(namespace, label);
+        if objects.contains_key(&key) {
+            return Some(key);
+        }
+        let stands_for =
+            |k: &&ObjectKey| k.namespace == key.namespace && owner_label(&k.name) == label;
+        objects.keys().find(stands_for).cloned()
     }
 
     pub fn keys(&self, kind: &Kind) -> HashSet<ObjectKey> {

@@ -33,7 +33,21 @@ impl FieldPath {
 
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.join("."))
+        for (index, step) in self.0.iter().enumerate() {
+            // As people write it: `containers[name=a].image`, not the server's record of keys.
+            if let Some(keys) = step.strip_prefix("k:") {
+                let keys: Map<String, Value> = serde_json::from_str(keys).unwrap_or_default();
+                let text = |value: &Value| value.as_str().map_or(value.to_string(), str::to_owned);
+                let keys: Vec<_> = keys.iter().map(|(k, v)| format!("{k}={}", text(v))).collect();
+                write!(f, "[{}]", keys.join(","))?;
+            } else if let Some(item) = step.strip_prefix("v:") {
+                write!(f, "[{item}]")?;
+            } else {
+                let dot = if index == 0 { "" } else { "." };
+                write!(f, "{dot}{step}")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -45,23 +59,70 @@ pub fn difference(
     manager: &str,
     subresource: &str,
 ) -> Option<Difference> {
-    let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
-    let ours = entries.into_iter().flatten().find(|entry| {
-        is_ours(entry, desired, manager)
-            && entry.get("subresource").and_then(Value::as_str).unwrap_or_default() == subresource
-    });
-    let Some(fields) = ours.and_then(|entry| entry.get("fieldsV1")) else {
+    let Some(fields) = own_fields(live, desired, manager, subresource) else {
         return Some(Difference { path: FieldPath::default(), holder: None });
     };
     let path = walk_root(fields, desired, live)?;
+    let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
     let holder = entries.into_iter().flatten().find_map(|entry| holder(entry, &path, manager));
     Some(Difference { path, holder })
 }
 
-fn is_ours(entry: &Value, desired: &Value, manager: &str) -> bool {
-    entry["manager"] == manager
-        && entry["operation"] == "Apply"
-        && entry.get("apiVersion") == desired.get("apiVersion")
+/// The part of `live` that our last apply to it, or to the subresource if one is named, has set.
+pub fn own_part(live: &Value, manager: &str, subresource: &str) -> Value {
+    match own_fields(live, live, manager, subresource) {
+        Some(fields) => extract(fields, live),
+        None => Value::Null,
+    }
+}
+
+fn own_fields<'a>(
+    live: &'a Value,
+    desired: &Value,
+    manager: &str,
+    subresource: &str,
+) -> Option<&'a Value> {
+    let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let ours = entries.into_iter().flatten().find(|entry| {
+        entry["manager"] == manager
+            && entry["operation"] == "Apply"
+            && entry.get("apiVersion") == desired.get("apiVersion")
+            && entry.get("subresource").and_then(Value::as_str).unwrap_or_default() == subresource
+    });
+    ours?.get("fieldsV1")
+}
+
+fn extract(fields: &Value, live: &Value) -> Value {
+    let Some(recorded) = steps(fields) else { return live.clone() };
+    match live {
+        Value::Object(map) => {
+            let ours = |(key, value): (&String, &Value)| {
+                let fields = recorded.get(&format!("f:{key}"))?;
+                Some((key.clone(), extract(fields, value)))
+            };
+            Value::Object(map.iter().filter_map(ours).collect())
+        }
+        Value::Array(items) => {
+            let ours = |item: &Value| {
+                recorded.iter().find_map(|(step, fields)| {
+                    let (form, text) = step.split_at_checked(2)?;
+                    let found = match (form, serde_json::from_str(text).ok()?) {
+                        ("k:", Value::Object(keys)) => has_keys(item, &keys),
+                        ("v:", value) => value == *item,
+                        _ => false,
+                    };
+                    found.then(|| extract(fields, item))
+                })
+            };
+            Value::Array(items.iter().filter_map(ours).collect())
+        }
+        _ => live.clone(),
+    }
+}
+
+/// What is recorded below a field; nothing for a field that is set as a whole.
+fn steps(fields: &Value) -> Option<&Map<String, Value>> {
+    fields.as_object().filter(|map| map.keys().any(|key| key != "."))
 }
 
 /// The root's identifying fields are not recorded by the server, so they are left out here too.
@@ -79,8 +140,7 @@ fn walk_root(fields: &Value, desired: &Value, live: &Value) -> Option<FieldPath>
 }
 
 fn walk(fields: &Value, desired: &Value, live: &Value, path: &FieldPath) -> Option<FieldPath> {
-    let recorded = fields.as_object().filter(|map| map.keys().any(|key| key != "."));
-    match (desired, recorded) {
+    match (desired, steps(fields)) {
         (Value::Object(wanted), Some(recorded)) => walk_map(recorded, wanted, live, path),
         (Value::Array(wanted), Some(recorded)) => walk_list(recorded, wanted, live, path),
         // No steps below: a scalar, or a map or list that is only ever set as a whole.

@@ -6,12 +6,13 @@ use std::{
     panic::AssertUnwindSafe,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use futures::FutureExt;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Client;
 use tokio::{
     task::{AbortHandle, JoinSet},
@@ -25,17 +26,20 @@ use crate::{
     apply::{Applier, Unchanging},
     cache::Cache,
     domain::{Access, Domain, Identity, Need, Watch},
-    kind::{Kind, ObjectKey},
+    kind::{Kind, ObjectKey, Scope},
     labels::MANAGED_BY,
     lease::Clock,
     metrics::{Metrics, Outcome},
     object::Object,
     pipeline::{Pass, Pipeline},
     queue::{Again, Delays, Queue},
-    reader::ClusterReader,
+    reader::{ClusterReader, Logs},
     report::Reporter,
     watch::{Scoped, Watcher},
 };
+
+/// How long an optional kind may take to be listed.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What all controllers of one operator share.
 #[derive(Clone)]
@@ -135,6 +139,7 @@ fn pipeline<D: Domain>(domain: D, identity: &Identity, runtime: &Runtime) -> Pip
             client: client.clone(),
             cache: cache.clone(),
             apis: runtime.apis.clone(),
+            logs: Logs::default(),
         },
         applier: Applier {
             client: client.clone(),
@@ -152,15 +157,13 @@ impl<D: Domain> Shared<D> {
     /// Watches a kind for as long as the API serves it, again and again.
     async fn keep_watching(self: Arc<Self>, watch: Watch, selector: Option<String>) {
         let mut served = self.runtime.apis.follow(&watch.kind);
-        // What is not served has nothing to be waited for.
-        let mut first = true;
+        let first = First { shared: &self, done: AtomicBool::new(false) };
         loop {
             if let Some(served) = &mut served
                 && !*served.borrow_and_update()
             {
-                if std::mem::take(&mut first) {
-                    self.one_synced();
-                }
+                // What is not served has nothing to be waited for.
+                first.done();
                 if served.wait_for(|served| *served).await.is_err() {
                     return;
                 }
@@ -172,15 +175,16 @@ impl<D: Domain> Shared<D> {
                 }
             };
             tokio::select! {
-                () = self.watch_once(&watch.kind, selector.clone(), first) => {}
+                () = self.watch_once(&watch.kind, selector.clone(), &first) => {}
+                () = first.give_up(&watch) => {}
                 () = ends => {}
             }
-            first = false;
+            first.done();
             self.gone(&watch.kind);
         }
     }
 
-    async fn watch_once(&self, kind: &Kind, selector: Option<String>, first: bool) {
+    async fn watch_once(&self, kind: &Kind, selector: Option<String>, first: &First<'_, D>) {
         let own = *kind == self.pipeline.kind;
         let scope =
             Scoped { kind: kind.clone(), selector, namespaces: self.runtime.namespaces.clone() };
@@ -191,9 +195,7 @@ impl<D: Domain> Shared<D> {
             metrics: self.runtime.metrics.clone(),
         };
         let synced = || {
-            if first {
-                self.one_synced();
-            } else if !own {
+            if !first.done() && !own {
                 // The API came back or is new: what could not be done before may be possible now.
                 self.wake_all();
             }
@@ -216,13 +218,25 @@ impl<D: Domain> Shared<D> {
     }
 
     fn wake(&self, own: bool, object: &Object) {
-        let key = if own {
-            Some(object.key.clone())
-        } else {
-            parent_of(object, &self.pipeline.kind, &self.pipeline.identity)
-        };
+        let key = if own { Some(object.key.clone()) } else { self.parent_of(object) };
         if let Some(key) = key {
             self.add(key);
+        }
+    }
+
+    /// Children name their parent as owner; grandchildren (pods) and shared ones carry our label.
+    fn parent_of(&self, object: &Object) -> Option<ObjectKey> {
+        let Pipeline { kind, identity, cache, .. } = &self.pipeline;
+        let namespace = match kind.scope {
+            Scope::Namespaced => object.key.namespace.as_deref(),
+            Scope::Cluster => None,
+        };
+        let ours = |owner: &&OwnerReference| {
+            owner.kind == kind.kind && owner.api_version == kind.api_version()
+        };
+        match object.controller().filter(ours) {
+            Some(owner) => Some(ObjectKey::new(namespace, &owner.name)),
+            None => cache.named(kind, namespace, object.labels.get(identity.name_label)?),
         }
     }
 
@@ -277,6 +291,35 @@ impl<D: Domain> Shared<D> {
     }
 }
 
+/// The first listing of a kind, which the workers wait for.
+struct First<'a, D: Domain> {
+    shared: &'a Shared<D>,
+    done: AtomicBool,
+}
+
+impl<D: Domain> First<'_, D> {
+    /// Whether this was the first time.
+    fn done(&self) -> bool {
+        let first = !self.done.swap(true, Ordering::AcqRel);
+        if first {
+            self.shared.one_synced();
+        }
+        first
+    }
+
+    /// An optional kind that is served but cannot be listed (its webhook is down, say) must not keep
+    /// all others waiting. Never ends.
+    async fn give_up(&self, watch: &Watch) {
+        if watch.need == Need::Optional && watch.kind != self.shared.pipeline.kind {
+            tokio::time::sleep(PATIENCE).await;
+            if self.done() {
+                tracing::warn!(kind = %watch.kind, "cannot be listed; going on without it");
+            }
+        }
+        std::future::pending().await
+    }
+}
+
 /// A key taken from the queue. Dropped before a pass has ended (the lease was lost), it goes back.
 struct Claim<'a, D: Domain> {
     shared: &'a Shared<D>,
@@ -288,14 +331,4 @@ impl<D: Domain> Drop for Claim<'_, D> {
     fn drop(&mut self) {
         self.shared.queue.done(&self.key, self.again, &self.shared.runtime.delays);
     }
-}
-
-/// Children name their parent as owner; grandchildren (pods) carry our label.
-fn parent_of(object: &Object, parent: &Kind, identity: &Identity) -> Option<ObjectKey> {
-    let namespace = object.key.namespace.as_deref();
-    let owner = object
-        .controller()
-        .filter(|owner| owner.kind == parent.kind && owner.api_version == parent.api_version());
-    let name = owner.map(|owner| &owner.name).or_else(|| object.labels.get(identity.name_label))?;
-    Some(ObjectKey::new(namespace, name))
 }

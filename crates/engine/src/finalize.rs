@@ -65,6 +65,7 @@ impl<D: Domain> Pipeline<D> {
         let applied = self.applier.run(&self.parent(stored), &plan).await;
         if let Some(failure) = applied.failures.first() {
             tracing::warn!(error = chain(&failure.error), "clean-up failed");
+            self.tell_failures(stored, &applied.failures).await;
             return Some(Pass::RETRY);
         }
         // Asked again once it is gone: that is an event, or at the latest after the delay asked for.

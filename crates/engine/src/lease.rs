@@ -65,29 +65,35 @@ enum Attempt {
 }
 
 impl Election {
-    /// Returns once the lease is held.
-    pub async fn acquire(&self) {
+    /// Returns once the lease is held, with the moment from which it counts.
+    pub async fn acquire(&self) -> Instant {
         let mut rival = Rival::default();
         loop {
-            match self.attempt(&mut rival).await {
-                Ok(Attempt::Held) => return,
-                Ok(Attempt::Rival | Attempt::Raced) => {}
-                Err(error) => {
+            // Others count from the moment of writing, which is before the answer and after this.
+            let asked = Instant::now();
+            let attempt =
+                tokio::time::timeout(self.timing.deadline, self.attempt(&mut rival)).await;
+            match attempt {
+                Ok(Ok(Attempt::Held)) => return asked,
+                Ok(Ok(Attempt::Rival | Attempt::Raced)) => {}
+                Ok(Err(error)) => {
                     tracing::warn!(lease = %self.name, error = %chain(&error), "cannot take the lease");
                 }
+                Err(_) => tracing::warn!(lease = %self.name, "taking the lease took too long"),
             }
             tokio::time::sleep(self.timing.retry).await;
         }
     }
 
-    /// Renews for as long as possible; returns when the lease is lost.
-    pub async fn hold(&self) {
-        let mut renewed = Instant::now();
+    /// Renews for as long as possible; returns when the lease is lost. `since` is when it was taken.
+    pub async fn hold(&self, since: Instant) {
+        let mut renewed = since;
         loop {
-            tokio::time::sleep(self.timing.retry).await;
-            let left = self.timing.deadline.saturating_sub(renewed.elapsed());
-            match tokio::time::timeout(left, self.attempt(&mut Rival::default())).await {
-                Ok(Ok(Attempt::Held)) => renewed = Instant::now(),
+            let end = renewed + self.timing.deadline;
+            tokio::time::sleep_until((Instant::now() + self.timing.retry).min(end)).await;
+            let asked = Instant::now();
+            match tokio::time::timeout_at(end, self.attempt(&mut Rival::default())).await {
+                Ok(Ok(Attempt::Held)) => renewed = asked,
                 Ok(Ok(Attempt::Raced)) => {}
                 Ok(Ok(Attempt::Rival)) => {
                     tracing::error!(lease = %self.name, "somebody else holds the lease");

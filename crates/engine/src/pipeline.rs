@@ -3,7 +3,7 @@
 //! After a pass has written something it looks again, so that status is never computed from objects
 //! it has itself outdated.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -17,7 +17,7 @@ use tracing::{Instrument, debug_span};
 use crate::{
     apply::{Applied, Applier, Parent},
     cache::Cache,
-    compare::difference,
+    compare::{difference, own_part},
     conditions::{ConditionSet, ConditionUpdate, Observability, Status, types},
     domain::{Domain, Health, Identity, Overall},
     error::{Error, chain},
@@ -38,6 +38,9 @@ use crate::{
 /// Writes may uncover the next change (a deleted autoscaler frees a field); more rounds than this
 /// mean that something writes against us, which is better left to the queue.
 const ROUNDS: usize = 3;
+const UNSETTLED: Duration = Duration::from_secs(1);
+/// A plan that wants to look again later than this does not hold up a slow retry.
+const SLOW: Duration = Duration::from_secs(30);
 
 pub struct Pipeline<D: Domain> {
     pub domain: D,
@@ -103,6 +106,9 @@ impl<D: Domain> Pipeline<D> {
             self.applier.unchanging.forget(key);
             return Pass::IDLE;
         };
+        if stored.deleting && self.identity.finalizer.is_none() {
+            return Pass::IDLE;
+        }
         let object: D::Object = match stored.parse() {
             Ok(object) => object,
             Err(error) => return self.unreadable(&stored, &error).await,
@@ -125,17 +131,19 @@ impl<D: Domain> Pipeline<D> {
         let parent = self.parent(stored);
         let mut look = look(&self.domain, &self.reader, object, now).await;
         let mut applied = Applied::default();
+        let mut settled = false;
         for _ in 0..ROUNDS {
             let decision = match &look.health.manual {
                 Some(_) => state::decide_manual(&look.health.components),
                 None => state::decide(&look.health.components),
             };
             if !decision.apply {
+                settled = true;
                 break;
             }
             let applying = self.applier.run(&parent, &look.plan);
             let round = applying.instrument(debug_span!("apply")).await;
-            let settled = round.written == 0 || !round.failures.is_empty();
+            settled = round.written == 0 || !round.failures.is_empty();
             applied.add(round);
             if applied.written > 0 {
                 look = self::look(&self.domain, &self.reader, object, now).await;
@@ -146,11 +154,15 @@ impl<D: Domain> Pipeline<D> {
         }
         let before = Before::of(stored);
         let verdict = judge(&look.health, &applied.failures, &before, stored.generation, now);
-        let pass = conclude(&verdict, &applied, &look.plan);
+        let mut pass = conclude(&verdict, &applied, &look.plan);
+        if !settled {
+            pass.again = Again::After(UNSETTLED);
+        }
         let status = self.status(object, &look.observed, &verdict, &before, stored.generation, now);
         let writing = self.write_status(stored, status);
         match writing.instrument(debug_span!("status")).await {
-            Ok(()) => {}
+            Ok(Written::AsRead) => {}
+            Ok(Written::Changed) => pass.again = Again::After(Duration::ZERO),
             Err(kube::Error::Api(status)) if status.code == 404 => return Pass::IDLE,
             Err(error) => {
                 tracing::warn!(error = chain(&error), "status update failed");
@@ -159,8 +171,10 @@ impl<D: Domain> Pipeline<D> {
         }
         let reference = self.reference(stored);
         self.reporter.conditions(&reference, &before.conditions, &verdict.conditions, now).await;
-        self.reporter.corrections(&reference, &applied.corrections).await;
-        if before.observed_generation != Some(stored.generation) {
+        if before.observed_generation == Some(stored.generation) {
+            self.reporter.corrections(&reference, &applied.corrections).await;
+        } else {
+            // What changed now was asked for; only the wish itself may be worth a remark.
             self.reporter.notices(&reference, &look.health.notices).await;
         }
         pass
@@ -194,7 +208,7 @@ impl<D: Domain> Pipeline<D> {
         &self,
         stored: &Object,
         status: Map<String, Value>,
-    ) -> Result<(), kube::Error> {
+    ) -> Result<Written, kube::Error> {
         let body = json!({
             "apiVersion": self.kind.api_version(),
             "kind": self.kind.kind,
@@ -203,20 +217,29 @@ impl<D: Domain> Pipeline<D> {
         });
         // The newest known version: an earlier round of this pass may have written already.
         let live = self.cache.get(&self.kind, &stored.key).flatten();
-        let live = live.as_deref().unwrap_or(stored).value();
-        if difference(&body, &live, self.identity.controller, "status").is_none() {
-            return Ok(());
+        let live = live.as_deref().unwrap_or(stored);
+        let unchanging = &self.applier.unchanging;
+        if difference(&body, &live.value(), self.identity.controller, "status").is_none()
+            || unchanging.knows(&stored.key, &self.kind, live, &body)
+        {
+            return Ok(Written::AsRead);
         }
         let api = reader::api(&self.client, &self.kind, stored.key.namespace.as_deref());
         let params = PatchParams::apply(self.identity.controller).force();
         let written = api.patch_status(&stored.key.name, &params, &Patch::Apply(&body)).await?;
-        self.cache.put(&self.kind, Arc::new(written.into()));
-        Ok(())
+        let written = Arc::new(Object::from(written));
+        if written.resource_version == live.resource_version {
+            // An older definition drops what it does not know.
+            unchanging.remember(&stored.key, &self.kind, &written, &body);
+        }
+        self.cache.put(&self.kind, written.clone());
+        // The answer holds what others wrote meanwhile, and the cache takes it for known.
+        Ok(if is_same_wish(&written, stored) { Written::AsRead } else { Written::Changed })
     }
 
     /// Touches nothing but the condition that tells why nothing happens.
     async fn paused(&self, stored: &Object) -> Pass {
-        let before = Before::of(stored);
+        let before = Before::own_part(stored, self.identity.controller);
         let mut conditions = ConditionSet::from_stored(&before.conditions);
         conditions.set(
             ConditionUpdate::new(
@@ -228,33 +251,42 @@ impl<D: Domain> Pipeline<D> {
             .with(Observability::silent()),
         );
         tracing::debug!("paused");
-        self.keep_status_with(stored, &before, &conditions).await
+        let generation = before.observed_generation.unwrap_or(stored.generation);
+        let conditions = conditions.commit(&before.conditions, generation, (self.clock)());
+        let mut status = before.status;
+        status.insert("conditions".to_owned(), json!(conditions));
+        self.write_blocked(stored, status).await
     }
 
     /// The object does not fit our type: only possible where the CRD's schema was loosened.
     async fn unreadable(&self, stored: &Object, error: &crate::object::Unreadable) -> Pass {
-        let before = Before::of(stored);
         let error = Error::invalid_spec("InvalidSpec", chain(error));
-        let failure = Failure { phase: Phase::Apply, error };
-        let now = (self.clock)();
-        let health = Health::default();
-        let verdict = judge(&health, &[failure], &before, stored.generation, now);
-        self.keep_status_with(stored, &before, &verdict.conditions).await
+        self.tell_failures(stored, &[Failure { phase: Phase::Apply, error }]).await
     }
 
-    async fn keep_status_with(
-        &self,
-        stored: &Object,
-        before: &Before,
-        conditions: &ConditionSet,
-    ) -> Pass {
+    /// Says what stands in the way, and nothing of the domain's own: that may no longer be true.
+    pub(crate) async fn tell_failures(&self, stored: &Object, failures: &[Failure]) -> Pass {
+        let before = Before::own_part(stored, self.identity.controller);
         let now = (self.clock)();
-        let mut status = before.status.clone();
-        let generation = before.observed_generation.unwrap_or(stored.generation);
-        let committed = conditions.commit(&before.conditions, generation, now);
-        status.insert("conditions".to_owned(), json!(committed));
+        let verdict = judge(&Health::default(), failures, &before, stored.generation, now);
+        let conditions = verdict.conditions.commit(&before.conditions, stored.generation, now);
+        let mut status = Map::new();
+        status.insert("status".to_owned(), verdict.state.as_str().into());
+        status.insert("observedGeneration".to_owned(), stored.generation.into());
+        status.insert("conditions".to_owned(), json!(conditions));
+        let pass = self.write_blocked(stored, status).await;
+        let reference = self.reference(stored);
+        self.reporter.conditions(&reference, &before.conditions, &verdict.conditions, now).await;
+        pass
+    }
+
+    async fn write_blocked(&self, stored: &Object, status: Map<String, Value>) -> Pass {
         match self.write_status(stored, status).await {
-            Ok(()) => Pass { again: Again::OnEvent, outcome: Outcome::Blocked },
+            Ok(Written::AsRead) => Pass { again: Again::OnEvent, outcome: Outcome::Blocked },
+            Ok(Written::Changed) => {
+                Pass { again: Again::After(Duration::ZERO), outcome: Outcome::Blocked }
+            }
+            Err(kube::Error::Api(status)) if status.code == 404 => Pass::IDLE,
             Err(error) => {
                 tracing::warn!(error = chain(&error), "status update failed");
                 Pass::RETRY
@@ -283,6 +315,23 @@ impl<D: Domain> Pipeline<D> {
     }
 }
 
+/// What a status write has shown of the object itself.
+enum Written {
+    AsRead,
+    /// Somebody changed the object since it was read, and no event will tell.
+    Changed,
+}
+
+fn is_same_wish(now: &Object, read: &Object) -> bool {
+    let (a, b) = (now.value(), read.value());
+    let same = |field: &str| a["metadata"][field] == b["metadata"][field];
+    now.generation == read.generation
+        && now.deleting == read.deleting
+        && now.labels == read.labels
+        && same("annotations")
+        && same("finalizers")
+}
+
 /// The status as it was stored before the pass.
 struct Before {
     status: Map<String, Value>,
@@ -293,8 +342,16 @@ struct Before {
 
 impl Before {
     fn of(stored: &Object) -> Self {
-        let mut value = stored.value();
-        let status = match value.get_mut("status").map(Value::take) {
+        Self::read(stored.value())
+    }
+
+    /// Without what others have written there, for passes that write again what they find.
+    fn own_part(stored: &Object, manager: &str) -> Self {
+        Self::read(own_part(&stored.value(), manager, "status"))
+    }
+
+    fn read(mut object: Value) -> Self {
+        let status = match object.get_mut("status").map(Value::take) {
             Some(Value::Object(status)) => status,
             _ => Map::new(),
         };
@@ -348,13 +405,19 @@ fn conclude(verdict: &Verdict, applied: &Applied, plan: &Plan) -> Pass {
     let soon = plan.requeue_after.into_iter().chain(verdict.requeue_after).min();
     // What stands in the way of a write need not be watched (a foreign object, a quota, a webhook).
     let slow = matches!(verdict.retry, Retry::Slow) || !applied.failures.is_empty();
-    match (&verdict.retry, soon) {
-        (Retry::Backoff(error), _) => {
-            tracing::warn!(error = chain(error), "pass failed");
-            Pass::RETRY
-        }
-        (_, Some(delay)) => Pass { again: Again::After(delay), outcome: Outcome::Success },
-        (_, None) if slow => Pass { again: Again::Slowly, outcome: Outcome::Blocked },
-        (_, None) => Pass::IDLE,
+    if let Retry::Backoff(error) = &verdict.retry {
+        tracing::warn!(error = chain(error), "pass failed");
+        let again = soon.map_or(Again::Backoff, Again::BackoffWithin);
+        return Pass { again, outcome: Outcome::Retry };
     }
+    let again = match soon {
+        Some(delay) if !slow || delay < SLOW => Again::After(delay),
+        _ if slow => Again::Slowly,
+        _ => Again::OnEvent,
+    };
+    let blocked = slow || verdict.state.is_error();
+    Pass { again, outcome: if blocked { Outcome::Blocked } else { Outcome::Success } }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::kind::{Kind, ObjectKey, TypedScope};
 
-/// Ordered changes; the order is settled by [`Plan::applies`], not by the order of calls.
+/// Ordered changes; the order is settled by [`Plan::tiers`], not by the order of calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     pub apply: Vec<Desired>,

@@ -40,6 +40,8 @@ pub enum Again {
     After(Duration),
     /// Something failed that may pass: soon at first, then less and less often.
     Backoff,
+    /// The same, but not later than this: the judgement changes by then without any event.
+    BackoffWithin(Duration),
     /// Only a person can mend it, and not every mending is an event: now and then.
     Slowly,
 }
@@ -127,7 +129,7 @@ impl Queue {
         let mut state = self.lock();
         let dirty = state.running.remove(key).unwrap_or(false);
         let attempt = match again {
-            Again::Backoff | Again::Slowly => {
+            Again::Backoff | Again::BackoffWithin(_) | Again::Slowly => {
                 let attempts = state.attempts.entry(key.clone()).or_default();
                 *attempts += 1;
                 *attempts
@@ -138,13 +140,13 @@ impl Queue {
             }
         };
         drop(state);
+        let backoff =
+            |most: Duration| self.add_after(key.clone(), delays.backoff(key, attempt).min(most));
         match again {
             // What happened while it ran may be the cure, but must not turn back-off into a hot loop.
-            Again::Backoff if dirty => {
-                let delay = delays.backoff(key, attempt).min(Duration::from_secs(1));
-                self.add_after(key.clone(), delay);
-            }
-            Again::Backoff => self.add_after(key.clone(), delays.backoff(key, attempt)),
+            Again::Backoff | Again::BackoffWithin(_) if dirty => backoff(Duration::from_secs(1)),
+            Again::Backoff => backoff(Duration::MAX),
+            Again::BackoffWithin(most) => backoff(most),
             _ if dirty => self.add(key.clone()),
             Again::OnEvent => {}
             Again::After(delay) => self.add_after(key.clone(), delay),
@@ -201,7 +203,8 @@ impl Delays {
     fn slowly(&self, key: &ObjectKey, attempt: u32) -> Duration {
         let (least, most) = self.slow;
         let doubled = least.saturating_mul(1_u32 << attempt.saturating_sub(1).min(10));
-        jittered(doubled.min(most), key, attempt).max(least)
+        // Upwards, so that the least stays the least.
+        jittered((doubled + doubled / 4).min(most), key, attempt).max(least)
     }
 }
 

@@ -1,6 +1,9 @@
 //! The production [`Reader`]: watch caches where a kind is watched, the API elsewhere.
 
-use std::sync::Arc;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
@@ -21,13 +24,37 @@ use crate::{
 
 /// Enough to hold an error and its stack; more only costs memory.
 const LOG_LINES: i64 = 50;
-const LOG_BYTES: i64 = 256 * 1024;
+const LOG_BYTES: i64 = 64 * 1024;
+
+/// Logs kept for the passes that follow.
+const LOGS: usize = 64;
 
 #[derive(Clone)]
 pub struct ClusterReader {
     pub client: Client,
     pub cache: Arc<Cache>,
     pub apis: Apis,
+    pub logs: Logs,
+}
+
+/// The log of a container that has ended does not change, so it is read once. The key names the run
+/// of the container, not only the container.
+#[derive(Clone, Debug, Default)]
+pub struct Logs(Arc<Mutex<VecDeque<(LogKey, String)>>>);
+
+impl Logs {
+    fn get(&self, key: &LogKey) -> Option<String> {
+        let logs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        logs.iter().find(|(known, _)| known == key).map(|(_, text)| text.clone())
+    }
+
+    fn keep(&self, key: &LogKey, text: &str) {
+        let mut logs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if logs.len() == LOGS {
+            logs.pop_front();
+        }
+        logs.push_back((key.clone(), text.to_owned()));
+    }
 }
 
 impl ClusterReader {
@@ -87,6 +114,9 @@ impl Reader for ClusterReader {
 
     fn log<'a>(&'a self, key: &'a LogKey) -> BoxFuture<'a, Result<String, Error>> {
         Box::pin(async move {
+            if let Some(known) = self.logs.get(key) {
+                return Ok(known);
+            }
             let pods: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
             let params = LogParams {
                 container: Some(key.container.clone()),
@@ -95,7 +125,9 @@ impl Reader for ClusterReader {
                 limit_bytes: Some(LOG_BYTES),
                 ..LogParams::default()
             };
-            Ok(pods.logs(&key.pod, &params).await?)
+            let text = pods.logs(&key.pod, &params).await?;
+            self.logs.keep(key, &text);
+            Ok(text)
         })
     }
 

@@ -20,8 +20,9 @@ use crate::{
     kind::ObjectKey,
 };
 
-/// A state that lasts is told again this often, not on every pass.
-const RECURRING: SignedDuration = SignedDuration::from_mins(30);
+/// A state that lasts is told again this often, not on every pass. Within the time that the recorder
+/// remembers an event, so that it counts up one event instead of making many.
+const RECURRING: SignedDuration = SignedDuration::from_mins(5);
 
 pub struct Reporter {
     recorder: Recorder,

@@ -10,6 +10,9 @@ const VARIABLE: &str = "WINDLASS_CONFIG";
 
 /// Puts the file's entries in front of the flags that were given, so that those override them.
 pub(crate) fn expand(arguments: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
+    if arguments.get(1).is_none_or(|command| command != "operator") {
+        return Ok(arguments);
+    }
     let Some(path) = path(&arguments) else { return Ok(arguments) };
     let settings = read(Path::new(&path))?;
     let in_environment = |name: &str| env::var_os(variable(name)).is_some();

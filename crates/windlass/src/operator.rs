@@ -94,17 +94,19 @@ async fn lead(
         metrics.leading(true);
         return work(controllers, stop).await;
     };
-    while stop.run_until_cancelled(election.acquire()).await.is_some() {
+    while let Some(since) = stop.run_until_cancelled(election.acquire()).await {
         tracing::info!(lease = election.name, "this operator leads");
         metrics.leading(true);
         // Losing the lease drops the workers where they stand; they make no further request.
         let stopped = tokio::select! {
             () = work(controllers, stop) => true,
-            () = election.hold() => false,
+            () = election.hold(since) => false,
         };
         metrics.leading(false);
         if stopped {
-            return election.release().await;
+            // Without it the next operator only waits for the lease to end.
+            let _ = tokio::time::timeout(Duration::from_secs(5), election.release()).await;
+            return;
         }
     }
 }

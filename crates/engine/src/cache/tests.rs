@@ -82,6 +82,29 @@ fn an_answer_that_comes_after_the_end_does_not_bring_the_object_back() {
 }
 
 #[test]
+fn an_object_that_lost_its_label_for_a_while_comes_back() {
+    let cache = cache();
+    cache.put(&kind(), object("a", "u", 5, "p"));
+    cache.remove(&kind(), object("a", "u", 6, "p"));
+    assert_eq!(cache.put(&kind(), object("a", "u", 7, "p")), Change::New);
+    assert_eq!(names(&cache, "p"), ["a"]);
+}
+
+#[test]
+fn an_object_is_found_by_its_name_and_by_what_stands_for_it_in_labels() {
+    let cache = cache();
+    let long = "x".repeat(80);
+    cache.put(&kind(), object("a", "u1", 1, "p"));
+    cache.put(&kind(), object(&long, "u2", 2, "p"));
+    let find =
+        |namespace, label: &str| cache.named(&kind(), Some(namespace), label).map(|key| key.name);
+    assert_eq!(find("ns", "a"), Some("a".to_owned()));
+    assert_eq!(find("ns", &owner_label(&long)), Some(long.clone()));
+    assert_eq!(find("other", &owner_label(&long)), None);
+    assert_eq!(find("ns", "b"), None);
+}
+
+#[test]
 fn a_new_listing_forgets_what_has_gone_but_not_what_was_written_meanwhile() {
     let cache = cache();
     cache.put(&kind(), object("gone", "u1", 1, "p"));

@@ -181,3 +181,31 @@ fn a_key_that_is_gone_from_a_whole_map_is_seen() {
     let fewer = wanted(selector, json!({ "key": "k" }));
     assert_eq!(path(&fewer, &live).as_deref(), Some("spec.tolerations"));
 }
+
+#[test]
+fn the_own_part_is_what_our_apply_has_set() {
+    let fields = json!({ "f:status": {
+        "f:phase": {},
+        "f:all": {},
+        "f:conditions": { "k:{\"type\":\"Ready\"}": { ".": {}, "f:type": {}, "f:status": {} } },
+        "f:names": { "v:\"a\"": {} },
+    } });
+    let body = json!({ "status": {
+        "phase": "x",
+        "cost": 1,
+        "all": { "a": 1 },
+        "conditions": [
+            { "type": "Audited", "status": "True" },
+            { "type": "Ready", "status": "True", "note": "of somebody else" },
+        ],
+        "names": ["a", "b"],
+    } });
+    let want = json!({ "status": {
+        "phase": "x",
+        "all": { "a": 1 },
+        "conditions": [{ "type": "Ready", "status": "True" }],
+        "names": ["a"],
+    } });
+    assert_eq!(own_part(&live(fields, body), US, ""), want);
+    assert_eq!(own_part(&live(json!({}), json!({})), "nobody", ""), Value::Null);
+}

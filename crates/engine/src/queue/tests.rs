@@ -167,3 +167,18 @@ async fn a_delayed_key_does_not_wait_for_a_busy_worker() {
     let later = tokio::time::timeout(Duration::from_secs(6), taken.recv()).await;
     assert_eq!(later.unwrap().as_deref(), Some("later"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn back_off_does_not_sleep_through_a_known_moment() {
+    let (queue, delays) = (Queue::default(), Delays::default());
+    queue.add(key("a"));
+    for _ in 0..10 {
+        queue.next().await;
+        queue.done(&key("a"), Again::Backoff, &delays);
+    }
+    queue.next().await;
+    queue.done(&key("a"), Again::BackoffWithin(Duration::from_secs(4)), &delays);
+    let started = Instant::now();
+    queue.next().await;
+    assert!(started.elapsed() <= Duration::from_secs(4));
+}

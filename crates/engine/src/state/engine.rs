@@ -225,8 +225,10 @@ fn component_condition(
     ConditionUpdate::new(type_, status, component.reason(), component.message()).with(how)
 }
 
+/// Could not be read. An error that was read off a child is knowledge, and no reason for grace.
 fn is_unreachable(component: &ComponentHealth) -> bool {
     !component.state().is_ready()
+        && component.blocks == Blocks::Apply
         && component.errors.iter().any(|error| error.category.is_infrastructure())
 }
 

@@ -20,10 +20,12 @@ use super::flags::Flags;
 
 /// Longer than the API server itself works on a request. A watch has no end, but must begin by then.
 const TIMEOUT: Duration = Duration::from_secs(70);
+/// For the rest of an answer, once it has begun.
+const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The client, and the namespace that the operator calls its own.
 pub(super) async fn connect(flags: &Flags, metrics: Metrics) -> anyhow::Result<(Client, String)> {
-    let config = match &flags.kubeconfig {
+    let mut config = match &flags.kubeconfig {
         Some(path) => {
             let cannot = || format!("cannot use the kubeconfig {}", path.display());
             let file = Kubeconfig::read_from(path).with_context(cannot)?;
@@ -34,6 +36,9 @@ pub(super) async fn connect(flags: &Flags, metrics: Metrics) -> anyhow::Result<(
             "cannot find a cluster: no kubeconfig and not running in a pod (use --kubeconfig)",
         )?,
     };
+    // Longer than a watch may be silent: the server ends each after less than five minutes.
+    config.read_timeout = Some(READ_TIMEOUT);
+    config.write_timeout = Some(TIMEOUT);
     let namespace =
         std::env::var("POD_NAMESPACE").unwrap_or_else(|_| config.default_namespace.clone());
     let client = ClientBuilder::try_from(config)
