@@ -82,9 +82,11 @@ pub(super) fn inspect_route(route: Option<&HttpRoute>, routing: &Routing) -> Ins
         .parent_refs
         .iter()
         .map(|parent| ParentRef {
+            kind: parent.kind.clone(),
             name: parent.name.clone(),
             namespace: parent.namespace.clone(),
             section: parent.section_name.clone(),
+            port: parent.port,
         })
         .collect();
     health::http_route(route.map(view).as_ref(), &parents)
@@ -93,13 +95,16 @@ pub(super) fn inspect_route(route: Option<&HttpRoute>, routing: &Routing) -> Ins
 fn view(route: &HttpRoute) -> HttpRouteView {
     let parents = route.status.iter().flat_map(|status| &status.parents);
     HttpRouteView {
+        namespace: route.metadata.namespace.clone(),
         generation: route.metadata.generation.unwrap_or_default(),
         parents: parents
             .map(|parent| ParentStatus {
                 parent: ParentRef {
+                    kind: parent.parent_ref.kind.clone(),
                     name: parent.parent_ref.name.clone(),
                     namespace: parent.parent_ref.namespace.clone(),
                     section: parent.parent_ref.section_name.clone(),
+                    port: parent.parent_ref.port,
                 },
                 conditions: parent.conditions.clone(),
             })

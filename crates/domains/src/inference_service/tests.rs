@@ -1,5 +1,7 @@
 //! The domain as a whole, without a cluster: what it plans, says and reports.
 
+mod children;
+
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use serde_json::{Value, json};

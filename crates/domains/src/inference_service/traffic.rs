@@ -33,7 +33,7 @@ pub(super) struct Seen<'a> {
     pub canary: Option<&'a Deployment>,
     pub service: Option<&'a Service>,
     pub route: Option<&'a HttpRoute>,
-    /// Whether a gateway has accepted the route as it is now.
+    /// Whether every gateway has accepted the route as it is now.
     pub route_accepted: bool,
 }
 

@@ -108,7 +108,7 @@ fn draining(
     }
 }
 
-/// Whether the live objects no longer send anything to the canary, and a gateway knows it.
+/// Whether the live objects no longer send anything to the canary, and every gateway knows it.
 fn has_left(names: &Names, seen: Seen<'_>) -> bool {
     let reach = names.selector(Reach::Only(Track::Primary));
     let service = seen.service.and_then(|service| service.spec.as_ref()?.selector.as_ref());

@@ -22,11 +22,11 @@ fn parent(name: &str, conditions: &[(&str, &str, i64)]) -> ParentStatus {
 }
 
 fn gateway(name: &str) -> ParentRef {
-    ParentRef { name: name.into(), namespace: None, section: None }
+    ParentRef { name: name.into(), ..ParentRef::default() }
 }
 
 fn route(parents: Vec<ParentStatus>) -> HttpRouteView {
-    HttpRouteView { generation: 3, parents }
+    HttpRouteView { namespace: Some("home".into()), generation: 3, parents }
 }
 
 #[test]
@@ -61,31 +61,85 @@ fn w15_a_parent_has_to_accept_this_version_and_resolve_its_references() {
 }
 
 #[test]
-fn w15_only_the_wanted_parents_count_and_one_is_enough() {
+fn w15_every_wanted_parent_has_to_accept() {
     let accepted = [("Accepted", "True", 3), ("ResolvedRefs", "True", 3)];
     let rejected = [("Accepted", "False", 3)];
-    let route = route(vec![parent("a", &rejected), parent("b", &accepted)]);
+    let unresolved = [("Accepted", "True", 3), ("ResolvedRefs", "False", 3)];
+    let outdated = [("Accepted", "True", 2), ("ResolvedRefs", "True", 2)];
+    let route = route(vec![
+        parent("yes", &accepted),
+        parent("also", &accepted),
+        parent("no", &rejected),
+        parent("lost", &unresolved),
+        parent("late", &outdated),
+    ]);
     for (wanted, want) in [
-        (vec![], "HTTPRouteAccepted"),
-        (vec![gateway("a"), gateway("b")], "HTTPRouteAccepted"),
-        (vec![gateway("b")], "HTTPRouteAccepted"),
-        (vec![gateway("a")], "AcceptedReason"),
-        (vec![gateway("c")], "HTTPRoutePending"),
+        (&["yes"][..], "HTTPRouteAccepted"),
+        (&["yes", "also"], "HTTPRouteAccepted"),
+        (&["no"], "AcceptedReason"),
+        (&["yes", "no"], "AcceptedReason"),
+        (&["yes", "lost"], "ResolvedRefsReason"),
+        (&["lost", "no"], "AcceptedReason"),
+        (&["late", "no"], "AcceptedReason"),
+        (&["yes", "late"], "HTTPRoutePending"),
+        (&["silent"], "HTTPRoutePending"),
+        (&["yes", "silent"], "HTTPRoutePending"),
+        // Nobody in particular: then everybody who speaks.
+        (&[], "AcceptedReason"),
     ] {
-        assert_eq!(brief(http_route(Some(&route), &wanted)).1, want, "{wanted:?}");
+        let parents: Vec<_> = wanted.iter().map(|name| gateway(name)).collect();
+        assert_eq!(brief(http_route(Some(&route), &parents)).1, want, "{wanted:?}");
     }
-    assert_eq!(message(http_route(Some(&route), &[gateway("a")])), "HTTPRoute rejected: words");
+    let said = |wanted: &[ParentRef]| message(http_route(Some(&route), wanted));
+    assert_eq!(said(&[gateway("yes"), gateway("no")]), "HTTPRoute rejected: words");
+    assert_eq!(said(&[gateway("late")]), "HTTPRoute is waiting for gateway acceptance");
+    assert_eq!(
+        said(&[gateway("yes"), gateway("late")]),
+        "HTTPRoute is waiting for gateway acceptance: late"
+    );
 }
 
 #[test]
-fn a_parent_is_known_by_what_both_sides_spell_out() {
-    let full = |namespace: &str, section: &str| ParentRef {
-        name: "a".into(),
-        namespace: Some(namespace.into()),
-        section: Some(section.into()),
-    };
-    assert!(gateway("a").is(&full("infra", "http")));
-    assert!(full("infra", "http").is(&full("infra", "http")));
-    assert!(!full("infra", "http").is(&full("infra", "https")));
-    assert!(!full("infra", "http").is(&full("other", "http")));
+fn w15_a_condition_that_names_no_version_counts_only_for_the_first() {
+    for (generation, want) in [(1, "HTTPRouteAccepted"), (2, "HTTPRoutePending")] {
+        let mut accepted = parent("a", &[("Accepted", "True", 0)]);
+        accepted.conditions[0].observed_generation = None;
+        let route = HttpRouteView { generation, ..route(vec![accepted]) };
+        assert_eq!(brief(http_route(Some(&route), &[gateway("a")])).1, want, "{generation}");
+    }
+}
+
+#[test]
+fn what_a_former_controller_left_behind_does_not_count_against_the_present_one() {
+    let accepted = [("Accepted", "True", 3)];
+    let rejected = [("Accepted", "False", 3)];
+    let route = route(vec![parent("a", &rejected), parent("a", &accepted)]);
+    assert_eq!(brief(http_route(Some(&route), &[gateway("a")])).1, "HTTPRouteAccepted");
+}
+
+#[test]
+fn a_parent_is_known_by_kind_place_and_part() {
+    let in_namespace =
+        |namespace: &str| ParentRef { namespace: Some(namespace.into()), ..gateway("a") };
+    let section = |section: &str| ParentRef { section: Some(section.into()), ..gateway("a") };
+    let service = ParentRef { kind: Some("Service".into()), ..gateway("a") };
+    let port = ParentRef { port: Some(80), ..gateway("a") };
+    for (wanted, other, want) in [
+        (gateway("a"), gateway("a"), true),
+        (gateway("a"), gateway("b"), false),
+        (gateway("a"), in_namespace("home"), true),
+        (gateway("a"), in_namespace("infra"), false),
+        (in_namespace("infra"), gateway("a"), false),
+        (section("http"), section("http"), true),
+        (section("http"), section("https"), false),
+        (section("http"), gateway("a"), false),
+        (gateway("a"), section("http"), true),
+        (ParentRef { kind: Some("Gateway".into()), ..gateway("a") }, gateway("a"), true),
+        (service.clone(), service.clone(), true),
+        (service, gateway("a"), false),
+        (port.clone(), port.clone(), true),
+        (port, gateway("a"), false),
+    ] {
+        assert_eq!(wanted.is(&other, Some("home")), want, "{wanted:?} {other:?}");
+    }
 }
