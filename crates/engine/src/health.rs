@@ -12,6 +12,8 @@ mod tests;
 
 use std::fmt;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
 pub use autoscaler::autoscaler;
 pub use deployment::deployment;
 pub use http_route::{HttpRouteView, ParentRef, ParentStatus, http_route};
@@ -42,6 +44,7 @@ pub mod reasons {
     pub const FAILED: &str = "Failed";
     pub const SECRET_NOT_FOUND: &str = "SecretNotFound";
     pub const CONFIG_MAP_NOT_FOUND: &str = "ConfigMapNotFound";
+    pub const TERMINATING: &str = "Terminating";
 }
 
 /// Name of a component: letters and digits, never empty.
@@ -211,6 +214,13 @@ impl Inspection {
 
     pub fn failed(error: Error) -> Self {
         Self { errors: vec![error], ..Self::default() }
+    }
+
+    /// For a child that is being deleted: however well it looks, it is on its way out, and only the
+    /// one that comes after it counts.
+    pub fn terminating(kind: &str, child: &ObjectMeta) -> Option<Self> {
+        child.deletion_timestamp.as_ref()?;
+        Some(Self::progressing(reasons::TERMINATING, format!("{kind} is being deleted")))
     }
 
     pub fn state(&self) -> State {

@@ -95,8 +95,7 @@ pub(super) fn inspect_route(route: Option<&HttpRoute>, routing: &Routing) -> Ins
 fn view(route: &HttpRoute) -> HttpRouteView {
     let parents = route.status.iter().flat_map(|status| &status.parents);
     HttpRouteView {
-        namespace: route.metadata.namespace.clone(),
-        generation: route.metadata.generation.unwrap_or_default(),
+        metadata: route.metadata.clone(),
         parents: parents
             .map(|parent| ParentStatus {
                 parent: ParentRef {

@@ -118,7 +118,7 @@ fn is_on(pod: &Pod, track: Track) -> bool {
     labels.and_then(|labels| labels.get(TRACK_LABEL)).is_some_and(|value| value == track.as_str())
 }
 
-/// All wanted Services as one: the first that is not there speaks.
+/// All wanted Services as one: the first that is not there, or not for long, speaks.
 fn services(observed: &Observed, meaning: &Meaning) -> ComponentHealth {
     let answers = &observed.answers;
     let by_gateway = meaning.traffic.mode == TrafficMode::Gateway;
@@ -128,9 +128,11 @@ fn services(observed: &Observed, meaning: &Meaning) -> ComponentHealth {
         (by_gateway && meaning.traffic.canary.is_some()).then_some(&answers.canary_service),
     ];
     let mut wanted = wanted.into_iter().flatten();
-    let absent = wanted.find(|answer| answer.found().is_none());
-    absent.unwrap_or(&answers.service).downstream(reasons::SERVICE, |_: &Service| {
-        Inspection::ready(reasons::SERVICE_CREATED, "Service exists")
+    let stays = |service: &Service| service.metadata.deletion_timestamp.is_none();
+    let absent = wanted.find(|answer| !answer.found().is_some_and(stays));
+    absent.unwrap_or(&answers.service).downstream(reasons::SERVICE, |service: &Service| {
+        Inspection::terminating("Service", &service.metadata)
+            .unwrap_or_else(|| Inspection::ready(reasons::SERVICE_CREATED, "Service exists"))
     })
 }
 

@@ -20,6 +20,9 @@ pub fn autoscaler(scaler: Option<&HorizontalPodAutoscaler>, now: Timestamp) -> I
         let message = "HorizontalPodAutoscaler not found";
         return Inspection::failed(Error::missing_downstream("HPANotFound", message));
     };
+    if let Some(leaving) = Inspection::terminating("HorizontalPodAutoscaler", &scaler.metadata) {
+        return leaving;
+    }
     if let Some(blocked) = is_false(scaler, "AbleToScale") {
         return Inspection::of(State::Degraded, "ScalingBlocked", text(blocked));
     }

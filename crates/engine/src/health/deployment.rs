@@ -15,6 +15,9 @@ pub fn deployment(deployment: Option<&Deployment>, pods: Option<Inspection>) -> 
         let error = Error::missing_downstream("DeploymentNotFound", "Deployment not found");
         return Inspection::failed(error);
     };
+    if let Some(leaving) = Inspection::terminating("Deployment", &deployment.metadata) {
+        return leaving;
+    }
     let unknown = DeploymentStatus::default();
     let status = deployment.status.as_ref().unwrap_or(&unknown);
     let generation = deployment.metadata.generation.unwrap_or_default();

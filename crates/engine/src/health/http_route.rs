@@ -3,17 +3,16 @@
 #[cfg(test)]
 mod tests;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 
 use super::Inspection;
 use crate::conditions::{Status, find};
 use crate::error::Error;
 
 /// The part of a route that its health depends on.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct HttpRouteView {
-    pub namespace: Option<String>,
-    pub generation: i64,
+    pub metadata: ObjectMeta,
     pub parents: Vec<ParentStatus>,
 }
 
@@ -44,6 +43,9 @@ pub fn http_route(route: Option<&HttpRouteView>, wanted_parents: &[ParentRef]) -
         let error = Error::missing_downstream("HTTPRouteNotFound", "HTTPRoute not found");
         return Inspection::failed(error);
     };
+    if let Some(leaving) = Inspection::terminating("HTTPRoute", &route.metadata) {
+        return leaving;
+    }
     let wanted: Vec<&ParentRef> = if wanted_parents.is_empty() {
         route.parents.iter().map(|status| &status.parent).collect()
     } else {
@@ -76,10 +78,11 @@ fn pending_message(wanted: &[&ParentRef], verdicts: &[Verdict<'_>]) -> String {
 /// Several may have written about one parent, such as a controller that has since handed it over;
 /// the one that accepts is the one that has it.
 fn verdict_of<'a>(route: &'a HttpRouteView, wanted: &ParentRef) -> Verdict<'a> {
-    let namespace = route.namespace.as_deref();
+    let namespace = route.metadata.namespace.as_deref();
+    let generation = route.metadata.generation.unwrap_or_default();
     let statuses = route.parents.iter().filter(|status| wanted.is(&status.parent, namespace));
     let mut worst = Verdict::Undecided;
-    for verdict in statuses.map(|status| judge(status, route.generation)) {
+    for verdict in statuses.map(|status| judge(status, generation)) {
         match verdict {
             Verdict::Accepted => return verdict,
             Verdict::Undecided => {}

@@ -50,3 +50,52 @@ fn k11_the_drain_begins_when_every_gateway_has_taken_the_route() {
         assert_eq!(look.condition("RouteReady").unwrap().1, want, "{gateways:?}");
     }
 }
+
+#[test]
+fn a_child_that_is_being_deleted_is_not_ready() {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+
+    let service = service_with(json!({
+        "minReplicas": 1, "maxReplicas": 4, "canary": { "modelRef": NEW, "weight": 0 },
+        "routing": { "parentRefs": [{ "name": "a" }] },
+    }));
+    let found = |reach| Fetched::Found(stable_service(reach));
+    let healthy = || Answers {
+        canary: Fetched::Found(live(Track::Canary, NEW, Pods::all(1))),
+        primary_service: found(Reach::Only(Track::Primary)),
+        canary_service: found(Reach::Only(Track::Canary)),
+        autoscaler: autoscaler_found(),
+        route: Some(Fetched::Found(route_known_to(&[("a", 2)]))),
+        ..settled(&base())
+    };
+    assert_eq!(look(&service, healthy()).state, State::Ready);
+
+    fn leave(metadata: Option<&mut ObjectMeta>) {
+        metadata.unwrap().deletion_timestamp = Some(Time(now()));
+    }
+    fn of<T>(answer: &mut Fetched<T>) -> Option<&mut T> {
+        match answer {
+            Fetched::Found(object) => Some(object),
+            _ => None,
+        }
+    }
+    type Change = fn(&mut Answers);
+    let changes: [(&str, Change); 7] = [
+        ("PrimaryReady", |a| leave(of(&mut a.primary).map(|o| &mut o.metadata))),
+        ("CanaryReady", |a| leave(of(&mut a.canary).map(|o| &mut o.metadata))),
+        ("ServiceReady", |a| leave(of(&mut a.service).map(|o| &mut o.metadata))),
+        ("ServiceReady", |a| leave(of(&mut a.primary_service).map(|o| &mut o.metadata))),
+        ("ServiceReady", |a| leave(of(&mut a.canary_service).map(|o| &mut o.metadata))),
+        ("AutoscalerReady", |a| leave(of(&mut a.autoscaler).map(|o| &mut o.metadata))),
+        ("RouteReady", |a| {
+            leave(a.route.as_mut().and_then(of).map(|o| &mut o.metadata));
+        }),
+    ];
+    for (condition, change) in changes {
+        let mut answers = healthy();
+        change(&mut answers);
+        let look = look(&service, answers);
+        assert_eq!(look.condition(condition), Some(("False", "Terminating")), "{condition}");
+        assert_eq!(look.condition("Ready").unwrap().0, "False", "{condition}");
+    }
+}

@@ -39,3 +39,12 @@ fn a_missing_autoscaler_is_being_made() {
     let got = brief(autoscaler(None, NOW.parse().unwrap()));
     assert_eq!(got, (State::Progressing, "HPANotFound".into(), Some(MissingDownstream)));
 }
+
+#[test]
+fn an_autoscaler_that_is_being_deleted_is_not_active() {
+    let leaving: HorizontalPodAutoscaler =
+        object(json!({"metadata": {"deletionTimestamp": NOW}, "spec": {"maxReplicas": 3,
+            "scaleTargetRef": {"kind": "Deployment", "name": "d"}}}));
+    let got = brief(autoscaler(Some(&leaving), NOW.parse().unwrap()));
+    assert_eq!(got, (State::Progressing, "Terminating".into(), None));
+}

@@ -93,3 +93,12 @@ fn failing_pods_are_the_reason_for_waiting_but_do_not_undo_availability() {
     let got = inspect(json!({"replicas": 2, "updatedReplicas": 2}), Some(waiting));
     assert_eq!(message(got), "0 of 2 pods are available: no node fits");
 }
+
+#[test]
+fn a_deployment_that_is_being_deleted_is_not_available() {
+    let mut leaving = deployment_with(rolled_out());
+    leaving.metadata.deletion_timestamp = Some(object(json!("2026-01-01T00:00:00Z")));
+    let got = deployment(Some(&leaving), None);
+    assert_eq!(message(got.clone()), "Deployment is being deleted");
+    assert_eq!(brief(got), (State::Progressing, "Terminating".into(), None));
+}

@@ -26,7 +26,9 @@ fn gateway(name: &str) -> ParentRef {
 }
 
 fn route(parents: Vec<ParentStatus>) -> HttpRouteView {
-    HttpRouteView { namespace: Some("home".into()), generation: 3, parents }
+    let metadata =
+        ObjectMeta { namespace: Some("home".into()), generation: Some(3), ..ObjectMeta::default() };
+    HttpRouteView { metadata, parents }
 }
 
 #[test]
@@ -58,6 +60,15 @@ fn w15_a_parent_has_to_accept_this_version_and_resolve_its_references() {
         let route = route(vec![parent("a", conditions)]);
         assert_eq!(brief(http_route(Some(&route), &[])), *want, "{conditions:?}");
     }
+}
+
+#[test]
+fn a_route_that_is_being_deleted_is_not_ready() {
+    let mut route = route(vec![parent("a", &[("Accepted", "True", 3)])]);
+    assert_eq!(brief(http_route(Some(&route), &[])).0, State::Ready);
+    route.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+    let leaving = (State::Progressing, "Terminating".into(), None);
+    assert_eq!(brief(http_route(Some(&route), &[])), leaving);
 }
 
 #[test]
@@ -104,7 +115,8 @@ fn w15_a_condition_that_names_no_version_counts_only_for_the_first() {
     for (generation, want) in [(1, "HTTPRouteAccepted"), (2, "HTTPRoutePending")] {
         let mut accepted = parent("a", &[("Accepted", "True", 0)]);
         accepted.conditions[0].observed_generation = None;
-        let route = HttpRouteView { generation, ..route(vec![accepted]) };
+        let mut route = route(vec![accepted]);
+        route.metadata.generation = Some(generation);
         assert_eq!(brief(http_route(Some(&route), &[gateway("a")])).1, want, "{generation}");
     }
 }
