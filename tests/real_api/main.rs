@@ -9,6 +9,8 @@ mod zis;
 mod canary;
 /// From a manifest to Ready, and what Ready means.
 mod converge;
+/// What the engine promises to any kind, shown by a kind of the tests' own.
+mod engine;
 /// Killed operators, several operators, broken API servers.
 mod faults;
 /// What somebody edits or deletes comes back; what is not ours stays as it is.
