@@ -122,7 +122,8 @@ impl Applier {
         if desired.ownership == Ownership::Owned {
             add_owner(&mut desired, parent);
         }
-        match self.live(&desired).await? {
+        let live = self.live(&desired.kind, &desired.key).await;
+        match live.map_err(|error| failed("apply", &desired, error))? {
             None => self.create(parent, &desired).await,
             Some(live) => self.update(parent, &desired, &live).await,
         }
@@ -295,21 +296,18 @@ impl Applier {
     }
 
     async fn delete_one(&self, parent: &Parent, removal: &Removal) -> Result<Step, Error> {
-        // A kind that is not watched is not served, so nothing of it exists.
-        let Some(Some(live)) = self.cache.get(&removal.kind, &removal.key) else {
-            return Ok(Step::Unchanged);
+        let failed = |error: kube::Error| {
+            let text = chain(&error);
+            let message = format!("delete failed for {} {}: {text}", removal.kind, removal.key);
+            Error { message, ..categorise_write(&error) }
         };
+        let live = self.live(&removal.kind, &removal.key).await.map_err(failed)?;
+        let Some(live) = live else { return Ok(Step::Unchanged) };
         if live.deleting || !self.is_ours(parent, Ownership::Owned, &live) {
             return Ok(Step::Unchanged);
         }
-        match self.delete(&removal.kind, &live).await {
-            Ok(()) => Ok(Step::Written(None)),
-            Err(error) => {
-                let text = chain(&error);
-                let what = format!("delete failed for {} {}: {text}", removal.kind, removal.key);
-                Err(Error { message: what, ..categorise_write(&error) })
-            }
-        }
+        self.delete(&removal.kind, &live).await.map_err(failed)?;
+        Ok(Step::Written(None))
     }
 
     /// In the background, dependents too; only this very object, not one that took its name since.
@@ -331,13 +329,17 @@ impl Applier {
         Ok(())
     }
 
-    async fn live(&self, desired: &Desired) -> Result<Option<Arc<Object>>, Error> {
-        if let Some(cached) = self.cache.get(&desired.kind, &desired.key) {
+    /// From the cache, or from the API where the cache would not have it.
+    async fn live(&self, kind: &Kind, key: &ObjectKey) -> Result<Option<Arc<Object>>, kube::Error> {
+        if let Some(cached) = self.cache.get(kind, key) {
             return Ok(cached);
         }
-        let found = self.api(&desired.kind, &desired.key).get_opt(&desired.key.name).await;
-        let found = found.map_err(|error| failed("apply", desired, error))?;
-        Ok(found.map(|watched| Arc::new(watched.into())))
+        match self.api(kind, key).get(&key.name).await {
+            Ok(watched) => Ok(Some(Arc::new(watched.into()))),
+            // By the code: where the whole kind is missing the answer is plain text.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     async fn patch(&self, desired: &Desired, body: &Value) -> Result<Object, kube::Error> {

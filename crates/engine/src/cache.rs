@@ -21,6 +21,8 @@ pub struct Cache {
     kinds: RwLock<HashMap<Kind, KindCache>>,
     /// Label that names the parent: lists by it do not walk through all objects.
     index_label: &'static str,
+    /// What lies in other namespaces is not watched, so nothing is known of it. Empty for all.
+    namespaces: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -46,8 +48,13 @@ pub enum Change {
 }
 
 impl Cache {
-    pub fn new(index_label: &'static str) -> Self {
-        Self { kinds: RwLock::default(), index_label }
+    pub fn new(index_label: &'static str, namespaces: Vec<String>) -> Self {
+        Self { kinds: RwLock::default(), index_label, namespaces }
+    }
+
+    fn covers(&self, namespace: Option<&str>) -> bool {
+        let watched = |name| self.namespaces.iter().any(|watched| watched == name);
+        self.namespaces.is_empty() || namespace.is_none_or(watched)
     }
 
     /// From now on this kind is answered from here.
@@ -61,8 +68,11 @@ impl Cache {
         removed.map(|cache| cache.objects.into_values().collect()).unwrap_or_default()
     }
 
-    /// `None` if the kind is not cached, so the answer must come from elsewhere.
+    /// `None` if the object would not be here even if it existed: the answer must come from elsewhere.
     pub fn get(&self, kind: &Kind, key: &ObjectKey) -> Option<Option<Arc<Object>>> {
+        if !self.covers(key.namespace.as_deref()) {
+            return None;
+        }
         Some(self.read().get(kind)?.objects.get(key).cloned())
     }
 
@@ -72,6 +82,9 @@ impl Cache {
         namespace: Option<&str>,
         selector: &Selector,
     ) -> Option<Vec<Arc<Object>>> {
+        if !self.covers(namespace) {
+            return None;
+        }
         let kinds = self.read();
         let cache = kinds.get(kind)?;
         let fits = |object: &&Arc<Object>| {

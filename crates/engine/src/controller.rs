@@ -127,7 +127,7 @@ impl<D: Domain> Controller<D> {
 }
 
 fn pipeline<D: Domain>(domain: D, identity: &Identity, runtime: &Runtime) -> Pipeline<D> {
-    let cache = Arc::new(Cache::new(identity.name_label));
+    let cache = Arc::new(Cache::new(identity.name_label, runtime.namespaces.clone()));
     let client = runtime.client.clone();
     Pipeline {
         domain,

@@ -15,7 +15,7 @@ fn object(name: &str, uid: &str, version: u64, parent: &str) -> Arc<Object> {
 }
 
 fn cache() -> Cache {
-    let cache = Cache::new(LABEL);
+    let cache = Cache::new(LABEL, Vec::new());
     cache.open(&kind());
     cache
 }
@@ -27,7 +27,7 @@ fn names(cache: &Cache, parent: &str) -> Vec<String> {
 
 #[test]
 fn a_kind_that_is_not_watched_is_not_answered() {
-    let cache = Cache::new(LABEL);
+    let cache = Cache::new(LABEL, Vec::new());
     assert!(cache.get(&kind(), &ObjectKey::new(Some("ns"), "a")).is_none());
     assert!(cache.list(&kind(), None, &Selector::default()).is_none());
 }
@@ -134,4 +134,13 @@ fn a_listing_is_believed_even_if_it_is_older_but_not_against_a_write_since() {
     cache.put(&kind(), object("written", "u2", 95, "p"));
     assert_eq!(cache.put_listed(&kind(), object("restored", "u1", 40, "p"), &before), Change::New);
     assert_eq!(cache.put_listed(&kind(), object("written", "u2", 91, "p"), &before), Change::Known);
+}
+
+#[test]
+fn nothing_is_known_of_namespaces_that_are_not_watched() {
+    let cache = Cache::new(LABEL, vec!["ns".to_owned()]);
+    cache.open(&kind());
+    assert!(cache.get(&kind(), &ObjectKey::new(Some("ns"), "a")).is_some());
+    assert!(cache.get(&kind(), &ObjectKey::new(Some("other"), "a")).is_none());
+    assert!(cache.list(&kind(), Some("other"), &Selector::default()).is_none());
 }
