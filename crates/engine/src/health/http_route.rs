@@ -86,7 +86,7 @@ fn verdict_of<'a>(route: &'a HttpRouteView, wanted: &ParentRef) -> Verdict<'a> {
         match verdict {
             Verdict::Accepted => return verdict,
             Verdict::Undecided => {}
-            problem if worst.is_problem() => drop(problem),
+            _ if worst.is_problem() => {}
             problem => worst = problem,
         }
     }
