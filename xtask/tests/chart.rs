@@ -129,7 +129,7 @@ fn the_values_reach_the_operator() {
     let values = "requireAuth=true,zerfooImage=a.example/b:c,concurrency=4,logLevel=debug,\
                   logFormat=text,extraArgs={--lease-namespace=x},metrics.service.enabled=true,\
                   enableKinds={ZerfooInferenceService},gpuMemoryResource=x.example/mib,\
-                  fullnameOverride=other";
+                  hostPathPrefixes={/a,/b},fullnameOverride=other";
     let objects = parse(&helm.template(&["--set", values]));
     let [deployment] = of_kind(&objects, "Deployment")[..] else { panic!("{objects:?}") };
     let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
@@ -145,12 +145,18 @@ fn the_values_reach_the_operator() {
             "--require-auth",
             "--zerfoo-image=a.example/b:c",
             "--gpu-memory-resource=x.example/mib",
+            "--host-path-prefixes=/a,/b",
             "--log-level=debug",
             "--log-format=text",
             "--lease-namespace=x"
         ])
     );
     assert_eq!(of_kind(&objects, "Service").len(), 1);
+
+    // An empty list is a wish, unlike none at all.
+    let rendered = helm.template(&["--set-json", "hostPathPrefixes=[]"]);
+    assert!(rendered.contains("- \"--host-path-prefixes=\"\n"), "{rendered}");
+    assert!(!helm.template(&[]).contains("host-path"));
 
     let output = helm.command(&["template", "--set", "watchNamespace=a"]).arg(chart()).output();
     let output = output.unwrap();

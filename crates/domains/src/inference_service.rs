@@ -37,7 +37,7 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use serde_json::{Map, Value};
 use windlass_api::foreign::http_route::HttpRoute;
-use windlass_api::serving::zerfoo_inference_service::ZerfooInferenceService;
+use windlass_api::serving::zerfoo_inference_service::{DEFAULT_HOST_PATH, ZerfooInferenceService};
 use windlass_engine::domain::{Access, Domain, Health, Identity, Need, Overall, Right, Watch};
 use windlass_engine::fetch::Reader;
 use windlass_engine::kind::Kind;
@@ -60,15 +60,22 @@ pub struct Settings {
     pub drain: Duration,
     /// How device memory is requested.
     pub gpu: GpuMapping,
+    /// Directories of nodes that services may use, with all that is below them. A service is not
+    /// allowed more than that, as its author need not be allowed to make pods.
+    pub host_path_prefixes: Vec<String>,
 }
+
+/// Image of services that name none, unless the administrator names another.
+pub const DEFAULT_IMAGE: &str = "ghcr.io/zerfoo/zerfoo:0.1.0";
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             require_auth: false,
-            default_image: "ghcr.io/zerfoo/zerfoo:0.1.0".to_owned(),
+            default_image: DEFAULT_IMAGE.to_owned(),
             drain: Duration::from_secs(30),
             gpu: GpuMapping::Devices,
+            host_path_prefixes: vec![DEFAULT_HOST_PATH.to_owned()],
         }
     }
 }

@@ -1,9 +1,13 @@
 //! The kinds this program knows, each with its flags; the one place that lists them.
 
 use clap::{Args, ValueEnum};
-use windlass_domains::inference_service::{GpuMapping, InferenceServiceDomain, Settings};
+use windlass_api::serving::zerfoo_inference_service::DEFAULT_HOST_PATH;
+use windlass_domains::inference_service::{
+    DEFAULT_IMAGE, GpuMapping, InferenceServiceDomain, Settings,
+};
 
-const ZERFOO_IMAGE: &str = "ghcr.io/zerfoo/zerfoo:0.1.0";
+#[cfg(test)]
+mod tests;
 
 /// Settings of the kinds.
 #[derive(Debug, Clone, Args)]
@@ -13,7 +17,7 @@ pub(crate) struct Flags {
     #[arg(
         long,
         env = "WINDLASS_ZERFOO_IMAGE",
-        default_value = ZERFOO_IMAGE,
+        default_value = DEFAULT_IMAGE,
         help_heading = "ZerfooInferenceService"
     )]
     pub(crate) zerfoo_image: String,
@@ -36,6 +40,26 @@ pub(crate) struct Flags {
         help_heading = "ZerfooInferenceService"
     )]
     pub(crate) gpu_memory_resource: Option<String>,
+    /// Directories of nodes, comma-separated, that ZerfooInferenceServices may use as a cache, with
+    /// all that is below them; empty forbids it
+    #[arg(
+        long,
+        env = "WINDLASS_HOST_PATH_PREFIXES",
+        value_name = "PATHS",
+        value_delimiter = ',',
+        default_value = DEFAULT_HOST_PATH,
+        value_parser = host_path_prefix,
+        help_heading = "ZerfooInferenceService"
+    )]
+    pub(crate) host_path_prefixes: Vec<String>,
+}
+
+fn host_path_prefix(text: &str) -> Result<String, String> {
+    let path = text.trim();
+    if path.is_empty() || (path.starts_with('/') && path.split('/').all(|name| name != "..")) {
+        return Ok(path.to_owned());
+    }
+    Err("must start with / and not contain ..".to_owned())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -51,9 +75,10 @@ impl KindName {
 impl Default for Flags {
     fn default() -> Self {
         Self {
-            zerfoo_image: ZERFOO_IMAGE.to_owned(),
+            zerfoo_image: DEFAULT_IMAGE.to_owned(),
             require_auth: false,
             gpu_memory_resource: None,
+            host_path_prefixes: vec![DEFAULT_HOST_PATH.to_owned()],
         }
     }
 }
@@ -68,6 +93,13 @@ impl Flags {
                     Some(resource) => GpuMapping::Memory { resource: resource.clone() },
                     None => GpuMapping::Devices,
                 },
+                // An empty list arrives as one empty text.
+                host_path_prefixes: self
+                    .host_path_prefixes
+                    .iter()
+                    .filter(|prefix| !prefix.is_empty())
+                    .cloned()
+                    .collect(),
                 ..Settings::default()
             },
         }

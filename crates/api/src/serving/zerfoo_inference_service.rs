@@ -12,8 +12,8 @@ mod traffic;
 mod tests;
 
 pub use pod::{
-    Auth, Cache, EmptyDirCache, Gpu, GpuVendor, HealthCheck, HostPathCache, PersistentVolumeCache,
-    Prefetch, Resources, SecretKeyRef,
+    Auth, Cache, DEFAULT_HOST_PATH, EmptyDirCache, Gpu, GpuVendor, HealthCheck, HostPathCache,
+    PersistentVolumeCache, Prefetch, Resources, SecretKeyRef,
 };
 pub use rules::MODEL_REF_PATTERN;
 pub use status::{

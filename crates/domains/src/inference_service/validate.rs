@@ -65,6 +65,10 @@ pub enum Rule {
     AuthRequired,
     #[error("cache may use only one of emptyDir, persistentVolumeClaim and hostPath")]
     CacheAmbiguous,
+    #[error("cache hostPath is forbidden by the operator")]
+    HostPathForbidden,
+    #[error("cache hostPath path must be {} or below, without . and ..", .0.join(" or "))]
+    HostPathOutside(Vec<String>),
     #[error(
         "{0} is an alias whose repository the operator does not know; to prefetch it, give the \
          Hugging Face repository id instead"
@@ -87,6 +91,8 @@ impl Rule {
             Self::NoSuchDevice(_) => "resources.gpuMemory",
             Self::AuthAmbiguous | Self::AuthRequired => "auth",
             Self::CacheAmbiguous => "cache",
+            Self::HostPathForbidden => "cache.hostPath",
+            Self::HostPathOutside(_) => "cache.hostPath.path",
             Self::DurationNotPositive(name)
             | Self::DurationMalformed(name)
             | Self::ModelRefMalformed(name)
@@ -180,6 +186,7 @@ fn judge(service: &ZerfooInferenceService, settings: &Settings) -> Result<Wanted
     let memory = positive_quantity("resources memory", spec.resources.memory.as_deref())?;
     let gpu = gpu_demand(spec, settings)?;
     check_cache(spec)?;
+    check_host_path(spec, settings)?;
     check_prefetch(spec)?;
     let (access, unknowingly) = access(spec, settings)?;
 
@@ -289,6 +296,26 @@ fn check_cache(spec: &ZerfooInferenceServiceSpec) -> Result<(), Rule> {
         cache.host_path.is_some(),
     ];
     check(kinds.into_iter().filter(|used| *used).count() <= 1, Rule::CacheAmbiguous)
+}
+
+fn check_host_path(spec: &ZerfooInferenceServiceSpec, settings: &Settings) -> Result<(), Rule> {
+    let Some(directory) = spec.cache.as_ref().and_then(|cache| cache.host_path.as_ref()) else {
+        return Ok(());
+    };
+    let allowed = &settings.host_path_prefixes;
+    check(!allowed.is_empty(), Rule::HostPathForbidden)?;
+    let holds = allowed.iter().any(|prefix| lies_below(&directory.path, prefix));
+    check(holds, Rule::HostPathOutside(allowed.clone()))
+}
+
+/// By whole names, so that `/models-of-others` is not below `/models`.
+fn lies_below(path: &str, prefix: &str) -> bool {
+    let names = |path: &str| -> Vec<String> {
+        path.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    };
+    let path = names(path);
+    let leaves = path.iter().any(|name| matches!(name.as_str(), "." | ".."));
+    prefix.starts_with('/') && !leaves && path.starts_with(&names(prefix))
 }
 
 fn check_prefetch(spec: &ZerfooInferenceServiceSpec) -> Result<(), Rule> {

@@ -142,7 +142,7 @@ pub struct PersistentVolumeCache {
     pub claim_name: String,
 }
 
-/// A directory of the node.
+/// A directory of the node, one of those that the operator allows or below one of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HostPathCache {
@@ -154,8 +154,11 @@ pub struct HostPathCache {
     pub path: String,
 }
 
+/// Where the server's own cache filler puts models on a node.
+pub const DEFAULT_HOST_PATH: &str = "/var/lib/zerfoo/models";
+
 fn default_host_path() -> String {
-    "/var/lib/zerfoo/models".to_owned()
+    DEFAULT_HOST_PATH.to_owned()
 }
 
 /// What the init container fetches.

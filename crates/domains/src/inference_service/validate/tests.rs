@@ -221,3 +221,52 @@ fn doubtful_specs_are_remarked_upon() {
         assert_eq!(wanted.remarks, want, "{change}");
     }
 }
+
+#[test]
+fn a_directory_of_the_node_must_be_one_that_the_administrator_allows() {
+    for (prefixes, path, valid) in [
+        (&["/var/lib/zerfoo/models"][..], "/var/lib/zerfoo/models", true),
+        (&["/var/lib/zerfoo/models"], "/var/lib/zerfoo/models/", true),
+        (&["/var/lib/zerfoo/models"], "/var/lib//zerfoo/models/llama", true),
+        (&["/var/lib/zerfoo/models/"], "/var/lib/zerfoo/models", true),
+        (&["/var/lib/zerfoo/models"], "/var/lib/zerfoo/models-of-others", false),
+        (&["/var/lib/zerfoo/models"], "/var/lib/zerfoo", false),
+        (&["/var/lib/zerfoo/models"], "/", false),
+        (&["/var/lib/zerfoo/models"], "/etc", false),
+        (&["/var/lib/zerfoo/models"], "/var/lib/zerfoo/models/../../kubelet", false),
+        (&["/var/lib/zerfoo/models"], "/var/lib/zerfoo/models/./x", false),
+        (&["/a", "/b"], "/b/c", true),
+        (&["/"], "/etc", true),
+        // A slip of the administrator allows nothing rather than everything.
+        (&[""], "/etc", false),
+        (&["etc"], "/etc", false),
+    ] {
+        let settings = Settings {
+            host_path_prefixes: prefixes.iter().map(|prefix| (*prefix).to_owned()).collect(),
+            ..Settings::default()
+        };
+        let service = service_with(json!({ "cache": { "hostPath": { "path": path } } }));
+        let verdict = validate(&service, &settings).map(|_| ());
+        let outside = Rule::HostPathOutside(settings.host_path_prefixes);
+        let want = if valid { Ok(()) } else { Err(InvalidSpec(outside)) };
+        assert_eq!(verdict, want, "{prefixes:?} {path}");
+    }
+    let text = text(json!({ "cache": { "hostPath": { "path": "/etc" } } })).unwrap();
+    assert_eq!(
+        text,
+        "operator: invalid spec: cache hostPath path must be /var/lib/zerfoo/models or below, \
+         without . and .."
+    );
+}
+
+#[test]
+fn without_allowed_directories_no_service_gets_one() {
+    let settings = Settings { host_path_prefixes: Vec::new(), ..Settings::default() };
+    let service = service_with(json!({ "cache": { "hostPath": {} } }));
+    let error = validate(&service, &settings).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "operator: invalid spec: cache hostPath is forbidden by the operator"
+    );
+    assert_eq!(error.0.field(), "spec.cache.hostPath");
+}
