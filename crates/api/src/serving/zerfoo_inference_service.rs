@@ -144,7 +144,8 @@ pub struct ZerfooInferenceServiceSpec {
     #[schemars(extend("x-kubernetes-validations" = rules::duration("startupTimeout")))]
     pub startup_timeout: GoDuration,
 
-    /// Environment of the server; an entry replaces the operator's own of the same name.
+    /// Environment of the server; an entry replaces the operator's own of the same name, save the
+    /// key that `auth` names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub env: Vec<EnvVar>,

@@ -6,14 +6,18 @@
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use windlass_api::duration::GoDuration;
 use windlass_api::serving::zerfoo_inference_service::{
-    Canary, MODEL_REF_PATTERN, SecretKeyRef, ZerfooInferenceService, ZerfooInferenceServiceSpec,
+    Canary, MODEL_REF_PATTERN, ZerfooInferenceService, ZerfooInferenceServiceSpec,
 };
 use windlass_engine::quantity;
 
 use super::gpu::{self, Demand};
+use super::objects::deployment::API_KEY_VARIABLE;
 use super::probes::{Probes, Times};
 use super::{Settings, aliases};
 
+pub(super) use auth::Access;
+
+mod auth;
 #[cfg(test)]
 mod tests;
 
@@ -63,6 +67,14 @@ pub enum Rule {
     AuthAmbiguous,
     #[error("auth is required by the operator, set auth.apiKeySecretRef")]
     AuthRequired,
+    #[error("auth is required by the operator, so extraArgs must not have --allow-no-auth")]
+    AuthSwitchedOff,
+    #[error(
+        "auth is required by the operator, so extraArgs may use variables only as --flag=$(NAME)"
+    )]
+    ArgumentUnclear,
+    #[error("env must not set {API_KEY_VARIABLE}, which auth.apiKeySecretRef sets")]
+    ApiKeyReplaced,
     #[error("cache may use only one of emptyDir, persistentVolumeClaim and hostPath")]
     CacheAmbiguous,
     #[error("cache hostPath is forbidden by the operator")]
@@ -90,6 +102,8 @@ impl Rule {
             Self::HealthPathRequired => "healthCheck.path",
             Self::NoSuchDevice(_) => "resources.gpuMemory",
             Self::AuthAmbiguous | Self::AuthRequired => "auth",
+            Self::AuthSwitchedOff | Self::ArgumentUnclear => "extraArgs",
+            Self::ApiKeyReplaced => "env",
             Self::CacheAmbiguous => "cache",
             Self::HostPathForbidden => "cache.hostPath",
             Self::HostPathOutside(_) => "cache.hostPath.path",
@@ -143,15 +157,6 @@ pub(super) struct WantedCanary {
     pub replicas: Option<i32>,
 }
 
-/// Who may call the server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Access {
-    ApiKey(SecretKeyRef),
-    /// The user's own environment or arguments configure it.
-    Custom,
-    Anyone,
-}
-
 /// Legal, but hardly what was meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Remark {
@@ -188,7 +193,7 @@ fn judge(service: &ZerfooInferenceService, settings: &Settings) -> Result<Wanted
     check_cache(spec)?;
     check_host_path(spec, settings)?;
     check_prefetch(spec)?;
-    let (access, unknowingly) = access(spec, settings)?;
+    let (access, unknowingly) = auth::access(spec, settings)?;
 
     Ok(Wanted {
         model: spec.model_ref.clone(),
@@ -327,30 +332,6 @@ fn check_prefetch(spec: &ZerfooInferenceServiceSpec) -> Result<(), Rule> {
         check(aliases::repository(model_ref).is_some(), Rule::PrefetchOfAlias(what))?;
     }
     Ok(())
-}
-
-/// The second value tells whether the endpoint is open without anybody having asked for it.
-fn access(spec: &ZerfooInferenceServiceSpec, settings: &Settings) -> Result<(Access, bool), Rule> {
-    let auth = spec.auth.clone().unwrap_or_default();
-    let knowingly = auth.allow_no_auth == Some(true);
-    match auth.api_key_secret_ref {
-        Some(_) if knowingly => Err(Rule::AuthAmbiguous),
-        Some(key) => Ok((Access::ApiKey(key), false)),
-        None if spec.auth.is_some() && !knowingly => Err(Rule::AuthAmbiguous),
-        None if configures_auth(spec) => Ok((Access::Custom, false)),
-        None if settings.require_auth => Err(Rule::AuthRequired),
-        None => Ok((Access::Anyone, !knowingly)),
-    }
-}
-
-/// Whether the user hands the server a key by other means.
-fn configures_auth(spec: &ZerfooInferenceServiceSpec) -> bool {
-    let is_flag = |arg: &String| {
-        let flag = arg.split('=').next().unwrap_or_default().trim_start_matches('-');
-        arg.starts_with('-') && matches!(flag, "api-key" | "keystore")
-    };
-    spec.env.iter().any(|variable| variable.name == super::objects::deployment::API_KEY_VARIABLE)
-        || spec.extra_args.iter().any(is_flag)
 }
 
 fn bounds(spec: &ZerfooInferenceServiceSpec) -> Option<Bounds> {

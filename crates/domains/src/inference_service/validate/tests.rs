@@ -181,6 +181,50 @@ fn additions_to_the_original_are_checked_too() {
     }
 }
 
+fn key_variable(value: Value) -> Value {
+    let mut variable = json!({ "name": "ZERFOO_API_KEY" });
+    variable.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
+    json!({ "env": [variable] })
+}
+
+#[test]
+fn k14_required_auth_cannot_be_switched_off_by_arguments() {
+    let settings = Settings { require_auth: true, ..Settings::default() };
+    let key = json!({ "apiKeySecretRef": { "name": "k", "key": "apiKey" } });
+    for (arguments, want) in [
+        (&["--rate-limit", "5"][..], None),
+        (&["--tls-cert=$(CERT)"], None),
+        (&["--allow-no-auth"], Some(Rule::AuthSwitchedOff)),
+        (&["-allow-no-auth"], Some(Rule::AuthSwitchedOff)),
+        (&["--allow-no-auth=true"], Some(Rule::AuthSwitchedOff)),
+        (&["--rate-limit", "5", "--allow-no-auth"], Some(Rule::AuthSwitchedOff)),
+        // With `FLAG: --allow-no-auth` in the environment.
+        (&["$(FLAG)"], Some(Rule::ArgumentUnclear)),
+        (&["--$(FLAG)"], Some(Rule::ArgumentUnclear)),
+        (&["--allow-$(REST)=true"], Some(Rule::ArgumentUnclear)),
+    ] {
+        let service = service_with(json!({ "auth": key, "extraArgs": arguments }));
+        let verdict = validate(&service, &settings).err().map(|error| error.0);
+        assert_eq!(verdict, want, "{arguments:?}");
+        assert!(validate(&service, &Settings::default()).is_ok(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_key_of_a_secret_is_not_replaced_by_a_variable() {
+    for value in [json!({ "value": "other" }), json!({ "value": "" }), json!({})] {
+        let mut change = key_variable(value);
+        change["auth"] = json!({ "apiKeySecretRef": { "name": "k", "key": "apiKey" } });
+        assert_eq!(
+            text(change).as_deref(),
+            Some(
+                "operator: invalid spec: env must not set ZERFOO_API_KEY, which \
+                 auth.apiKeySecretRef sets"
+            )
+        );
+    }
+}
+
 #[test]
 fn k14_an_operator_that_requires_auth_refuses_open_services() {
     let settings = Settings { require_auth: true, ..Settings::default() };
@@ -189,7 +233,25 @@ fn k14_an_operator_that_requires_auth_refuses_open_services() {
         (json!({ "auth": { "allowNoAuth": true } }), false),
         (json!({ "auth": { "apiKeySecretRef": { "name": "k", "key": "apiKey" } } }), true),
         (json!({ "extraArgs": ["--keystore", "/keys"] }), true),
-        (json!({ "env": [{ "name": "ZERFOO_API_KEY", "value": "k" }] }), true),
+        (json!({ "extraArgs": ["--api-key=$(KEY)"] }), true),
+        (json!({ "extraArgs": ["--api-key="] }), false),
+        (json!({ "extraArgs": ["--api-key", ""] }), false),
+        (json!({ "extraArgs": ["--keystore"] }), false),
+        (key_variable(json!({ "value": "k" })), true),
+        (
+            key_variable(json!({ "valueFrom": { "secretKeyRef": { "name": "s", "key": "k" } } })),
+            true,
+        ),
+        (key_variable(json!({})), false),
+        (key_variable(json!({ "value": "" })), false),
+        (key_variable(json!({ "value": " " })), false),
+        (
+            json!({
+                "auth": { "allowNoAuth": true },
+                "env": [{ "name": "ZERFOO_API_KEY", "value": "k" }],
+            }),
+            false,
+        ),
     ] {
         let verdict = validate(&service_with(change.clone()), &settings).map(|_| ());
         let want = if valid { Ok(()) } else { Err(InvalidSpec(Rule::AuthRequired)) };
