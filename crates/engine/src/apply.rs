@@ -24,7 +24,7 @@ use crate::{
     kind::{Kind, ObjectKey, Scope},
     labels::MANAGED_BY,
     object::{Object, Watched},
-    plan::{Desired, Ownership, Plan, Removal, Strategy, When},
+    plan::{Desired, HoldsUp, Ownership, Plan, Removal, Strategy, When},
     reader,
     state::{Failure, Phase},
 };
@@ -88,19 +88,24 @@ impl Applier {
             applied.fail(Phase::Apply, Error::invalid_spec("Unserialisable", text.clone()));
         }
         self.delete_all(parent, plan, When::BeforeApply, &mut applied).await;
+        let mut held_up =
+            if applied.failures.is_empty() { HoldsUp::Nothing } else { HoldsUp::Later };
         for tier in plan.tiers() {
             // Later tiers build on this one; within a tier nothing depends on anything.
-            if !applied.failures.is_empty() {
-                return applied;
+            if held_up == HoldsUp::Later {
+                break;
             }
             let writes: Vec<_> =
-                tier.into_iter().map(|desired| self.apply_one(parent, desired)).collect();
+                tier.iter().map(|desired| self.apply_one(parent, desired)).collect();
             let steps: Vec<_> = stream::iter(writes).buffered(PARALLEL).collect().await;
-            for step in steps {
+            for (desired, step) in tier.iter().zip(steps) {
+                if step.is_err() {
+                    held_up = held_up.max(desired.holds_up());
+                }
                 applied.record(Phase::Apply, step);
             }
         }
-        if applied.failures.is_empty() {
+        if held_up == HoldsUp::Nothing {
             self.delete_all(parent, plan, When::AfterApply, &mut applied).await;
         }
         applied

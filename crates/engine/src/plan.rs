@@ -55,6 +55,18 @@ pub struct Removal {
     pub when: When,
 }
 
+/// How far a failed write reaches: what does not build on it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HoldsUp {
+    Nothing,
+    /// The old may still be needed, as the new is not there.
+    Deletes,
+    /// Everything of the later tiers builds on it, and deletes wait too.
+    Later,
+}
+
+const WORKLOADS: u8 = 5;
+
 /// Deletes follow a successful apply, except where the old object stands in the way of the new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
@@ -175,7 +187,17 @@ impl Desired {
             ("", "ConfigMap" | "Secret") => 3,
             ("", "PersistentVolumeClaim") => 4,
             ("gateway.networking.k8s.io" | "networking.istio.io" | "monitoring.coreos.com", _) => 6,
-            _ => 5,
+            _ => WORKLOADS,
+        }
+    }
+
+    /// What must wait when this object could not be written.
+    pub fn holds_up(&self) -> HoldsUp {
+        match (self.kind.group.as_ref(), self.kind.kind.as_ref()) {
+            ("autoscaling" | "policy" | "monitoring.coreos.com", _) => HoldsUp::Nothing,
+            ("", "Service") => HoldsUp::Later,
+            _ if self.tier() < WORKLOADS => HoldsUp::Later,
+            _ => HoldsUp::Deletes,
         }
     }
 

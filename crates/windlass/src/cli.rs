@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{config, install, operator, render};
+use crate::{config, install, names, operator, render};
 
 /// Serves AI models on Kubernetes: artifacts, disaggregated serving, a catalogue, autoscaling.
 #[derive(Debug, Parser)]
@@ -35,7 +35,7 @@ pub(crate) struct RenderFlags {
     #[arg(short, long = "filename", required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Namespace of objects that name none
-    #[arg(short, long, default_value = "default")]
+    #[arg(short, long, default_value = "default", value_parser = names::dns_label)]
     pub(crate) namespace: String,
     #[command(flatten)]
     pub(crate) kinds: crate::kinds::Flags,

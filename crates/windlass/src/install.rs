@@ -6,23 +6,23 @@ mod rights;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-use crate::output;
+use crate::{names, output};
 
 pub(crate) use rights::rules_in as rules;
 
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// Namespace that the operator runs in
-    #[arg(short, long, default_value = "windlass-system")]
+    #[arg(short, long, default_value = "windlass-system", value_parser = names::dns_label)]
     pub(crate) namespace: String,
     /// Image of the operator
-    #[arg(long, default_value = concat!("ghcr.io/windlass/windlass:", env!("CARGO_PKG_VERSION")))]
+    #[arg(long, default_value = concat!("ghcr.io/windlass/windlass:", env!("CARGO_PKG_VERSION")), value_parser = names::image)]
     pub(crate) image: String,
     /// Operators to run; one leads, the others stand by
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..))]
     pub(crate) replicas: i32,
     /// Namespaces to watch, comma-separated; the rights are then limited to them. All if not given
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = names::dns_label)]
     pub(crate) watch_namespaces: Vec<String>,
 }
 

@@ -62,7 +62,7 @@ async fn operate(flags: Flags) -> anyhow::Result<()> {
         clock: Arc::new(Timestamp::now),
         instance: identity.clone(),
         namespaces: flags.watch_namespaces.clone(),
-        concurrency: flags.concurrency,
+        concurrency: flags.concurrency.into(),
         delays: Delays::default(),
     };
     let controllers: Vec<Box<dyn Running>> =

@@ -1,6 +1,6 @@
 //! `windlass render`: what manifests become, by the same functions as in the reconciler.
 
-use std::{future::Future, task::Poll};
+use std::{future::Future, sync::LazyLock, task::Poll};
 
 use anyhow::anyhow;
 use jiff::Timestamp;
@@ -34,7 +34,7 @@ pub(crate) fn run(flags: &RenderFlags) -> anyhow::Result<()> {
 
 fn render(mut document: Document, flags: &RenderFlags) -> anyhow::Result<Vec<Value>> {
     let definition = definition_of(&document)?;
-    schema::check(&definition, &document.value).map_err(|problem| document.place.bad(problem))?;
+    schema::check(definition, &document.value).map_err(|problem| document.place.bad(problem))?;
     let namespaced = definition.spec.scope == "Namespaced";
     prepare(&mut document, namespaced, &flags.namespace)?;
     match definition.spec.names.kind.as_str() {
@@ -43,13 +43,15 @@ fn render(mut document: Document, flags: &RenderFlags) -> anyhow::Result<Vec<Val
     }
 }
 
-fn definition_of(document: &Document) -> Result<CustomResourceDefinition, BadInput> {
+fn definition_of(document: &Document) -> Result<&'static CustomResourceDefinition, BadInput> {
     let field = |name: &str| document.value.get(name).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (field("apiVersion"), field("kind"));
     if version.is_empty() || kind.is_empty() {
         return Err(document.place.bad("an object needs apiVersion and kind"));
     }
-    let known = windlass_api::crds();
+    // Made once: it takes longer than everything else together.
+    static KNOWN: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(windlass_api::crds);
+    let known = &*KNOWN;
     let fits = |definition: &&CustomResourceDefinition| {
         let spec = &definition.spec;
         spec.names.kind == kind
@@ -58,7 +60,7 @@ fn definition_of(document: &Document) -> Result<CustomResourceDefinition, BadInp
                 .iter()
                 .any(|served| format!("{}/{}", spec.group, served.name) == version)
     };
-    known.iter().find(fits).cloned().ok_or_else(|| {
+    known.iter().find(fits).ok_or_else(|| {
         let names: Vec<_> = known.iter().map(describe).collect();
         document.place.bad(format!("unknown kind {kind} of {version}; known: {}", names.join(", ")))
     })

@@ -77,3 +77,15 @@ fn labels_survive_erasure() {
     let desired = Desired::new(&map, Ownership::Shared, Strategy::Apply).unwrap();
     assert_eq!(desired.body["metadata"]["labels"]["a"], "b");
 }
+
+#[test]
+fn a_failed_write_holds_up_only_what_builds_on_it() {
+    use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+    let mut plan = Plan::default();
+    plan.apply(&HorizontalPodAutoscaler { metadata: named("h"), ..Default::default() });
+    plan.apply(&Deployment { metadata: named("d"), ..Default::default() });
+    plan.apply(&Service { metadata: named("s"), ..Default::default() });
+    plan.apply(&ConfigMap { metadata: named("c"), ..Default::default() });
+    let reach: Vec<_> = plan.apply.iter().map(Desired::holds_up).collect();
+    assert_eq!(reach, [HoldsUp::Nothing, HoldsUp::Deletes, HoldsUp::Later, HoldsUp::Later]);
+}

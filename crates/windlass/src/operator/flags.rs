@@ -4,7 +4,10 @@ use std::{env, path::PathBuf};
 
 use clap::{ArgAction, Args, ValueEnum};
 
-use crate::kinds::{self, KindName};
+use crate::{
+    kinds::{self, KindName},
+    names,
+};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Flags {
@@ -15,14 +18,14 @@ pub(crate) struct Flags {
     #[arg(long, env = "WINDLASS_KUBECONFIG", value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// Namespaces to watch, comma-separated; all if not given
-    #[arg(long, env = "WINDLASS_WATCH_NAMESPACES", value_delimiter = ',')]
+    #[arg(long, env = "WINDLASS_WATCH_NAMESPACES", value_delimiter = ',', value_parser = names::dns_label)]
     pub(crate) watch_namespaces: Vec<String>,
     /// Kinds to reconcile, comma-separated; all if not given
     #[arg(long, env = "WINDLASS_ENABLE_KINDS", value_delimiter = ',', ignore_case = true)]
     pub(crate) enable_kinds: Vec<KindName>,
     /// Objects of one kind that are reconciled at once
-    #[arg(long, env = "WINDLASS_CONCURRENCY", default_value_t = 32)]
-    pub(crate) concurrency: usize,
+    #[arg(long, env = "WINDLASS_CONCURRENCY", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) concurrency: u16,
 
     /// Act only while holding a Lease, so that several operators can run
     #[arg(
@@ -31,10 +34,10 @@ pub(crate) struct Flags {
     )]
     pub(crate) leader_elect: bool,
     /// Name of that Lease
-    #[arg(long, env = "WINDLASS_LEASE_NAME", default_value = "windlass")]
+    #[arg(long, env = "WINDLASS_LEASE_NAME", default_value = "windlass", value_parser = names::dns_subdomain)]
     pub(crate) lease_name: String,
     /// Namespace of that Lease; the operator's own if not given
-    #[arg(long, env = "WINDLASS_LEASE_NAMESPACE")]
+    #[arg(long, env = "WINDLASS_LEASE_NAMESPACE", value_parser = names::dns_label)]
     pub(crate) lease_namespace: Option<String>,
 
     /// Address for /metrics; 0 for none

@@ -3,12 +3,21 @@
 use std::io::IsTerminal;
 
 use anyhow::anyhow;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
 use super::flags::{Flags, LogFormat};
 use crate::exit::BadInput;
 
 pub(super) fn start(flags: &Flags) -> anyhow::Result<()> {
+    let bare = !flags.log_level.contains(['=', ',']);
+    if bare && flags.log_level.parse::<LevelFilter>().is_err() {
+        // It would be taken for the name of a module, and nothing would be logged.
+        let text = format!(
+            "--log-level must be error, warn, info, debug, trace or off, got {:?}",
+            flags.log_level
+        );
+        return Err(BadInput(text).into());
+    }
     let filter = EnvFilter::try_new(&flags.log_level).map_err(|error| {
         BadInput(format!("--log-level {:?} cannot be used: {error}", flags.log_level))
     })?;
