@@ -83,7 +83,8 @@ fn at_least_reported(need: i64, tolerance_percent: i32) -> NodeSelectorRequireme
     NodeSelectorRequirement {
         key: "nvidia.com/gpu.memory".to_owned(),
         operator: "Gt".to_owned(),
-        values: Some(vec![(reported - 1).to_string()]),
+        // Less than one MiB is still some device.
+        values: Some(vec![(reported - 1).max(0).to_string()]),
     }
 }
 

@@ -13,9 +13,9 @@ use windlass_engine::state::State;
 
 use super::compose::{Meaning, Observed, inspect_route};
 use super::names::{TRACK_LABEL, Track};
-use super::reasons;
 use super::traffic::CanaryPlan;
 use super::validate::{InvalidSpec, Remark};
+use super::{reasons, replicas};
 
 pub(super) fn health(observed: &Observed) -> Health {
     match &observed.meaning {
@@ -101,8 +101,11 @@ fn workload(observed: &Observed, track: Track, answer: &Fetched<Deployment>) -> 
         Track::Primary => reasons::PRIMARY,
         Track::Canary => reasons::CANARY,
     };
-    answer
-        .downstream(name, |deployment| health::deployment(Some(deployment), pods(observed, track)))
+    answer.downstream(name, |deployment| match replicas::size(deployment) {
+        // As wanted by somebody, but nothing would answer.
+        0 => Inspection::of(State::NotAvailable, reasons::SCALED_TO_ZERO, "Scaled to zero pods"),
+        _ => health::deployment(Some(deployment), pods(observed, track)),
+    })
 }
 
 fn pods(observed: &Observed, track: Track) -> Option<Inspection> {

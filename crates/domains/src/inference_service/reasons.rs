@@ -22,6 +22,7 @@ pub const DRAINING: &str = "Draining";
 /// The new primary does not come up while the canary carries the traffic.
 pub const PROMOTION_STALLED: &str = "PromotionStalled";
 pub const INVALID_SPEC: &str = "InvalidSpec";
+pub const SCALED_TO_ZERO: &str = "ScaledToZero";
 pub const SECRET_NOT_FOUND: &str = "SecretNotFound";
 pub const SERVICE_CREATED: &str = "ServiceCreated";
 

@@ -32,6 +32,9 @@ pub(super) fn primary(fixed: i32, bounds: Option<Bounds>, live: Option<&Deployme
     match live {
         None => Replicas::Set(bounds.clamp(fixed)),
         Some(live) if is_held_by_others(live) => Replicas::LeftAlone,
+        // Never ours: zero is how a person switches autoscaling off, and the API server records no
+        // holder of a zero.
+        Some(live) if size(live) == 0 => Replicas::LeftAlone,
         // Only we hold the field: leaving it out would reset it to 1.
         Some(live) => Replicas::Set(bounds.clamp(size(live))),
     }

@@ -191,6 +191,7 @@ fn judge(service: &ZerfooInferenceService, settings: &Settings) -> Result<Wanted
     let memory = positive_quantity("resources memory", spec.resources.memory.as_deref())?;
     let gpu = gpu_demand(spec, settings)?;
     check_cache(spec)?;
+    check_size_limit(spec)?;
     check_host_path(spec, settings)?;
     check_prefetch(spec)?;
     let (access, unknowingly) = auth::access(spec, settings)?;
@@ -301,6 +302,15 @@ fn check_cache(spec: &ZerfooInferenceServiceSpec) -> Result<(), Rule> {
         cache.host_path.is_some(),
     ];
     check(kinds.into_iter().filter(|used| *used).count() <= 1, Rule::CacheAmbiguous)
+}
+
+fn check_size_limit(spec: &ZerfooInferenceServiceSpec) -> Result<(), Rule> {
+    let directory = spec.cache.as_ref().and_then(|cache| cache.empty_dir.as_ref());
+    let Some(limit) = directory.and_then(|directory| directory.size_limit.as_ref()) else {
+        return Ok(());
+    };
+    let positive = quantity::parse(&limit.0).is_some_and(quantity::Nano::is_positive);
+    check(positive, Rule::Quantity("cache emptyDir sizeLimit"))
 }
 
 fn check_host_path(spec: &ZerfooInferenceServiceSpec, settings: &Settings) -> Result<(), Rule> {

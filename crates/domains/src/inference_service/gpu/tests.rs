@@ -14,6 +14,7 @@ fn k01_device_memory_becomes_devices_and_a_node_constraint() {
         (48 * GIB, 2, 8, "22608"),
         (24 * GIB + 1, 1, 0, "24576"),
         (80 * GIB, 3, 8, "25121"),
+        (1, 1, 8, "0"),
     ] {
         let demand =
             demand(bytes, &gpu(GpuVendor::Nvidia, count, tolerance), &Mapping::Devices).unwrap();

@@ -52,3 +52,10 @@ fn other_managers_of_other_fields_do_not_count() {
     }
     assert_eq!(primary(2, Some(BOUNDS), Some(&deployment)), Replicas::Set(4));
 }
+
+#[test]
+fn a_deployment_that_was_scaled_to_zero_stays_there() {
+    assert_eq!(primary(2, Some(BOUNDS), Some(&deployment(0))), Replicas::LeftAlone);
+    // Without an autoscaler the spec decides, and it asks for at least one.
+    assert_eq!(primary(2, None, Some(&deployment(0))), Replicas::Set(2));
+}

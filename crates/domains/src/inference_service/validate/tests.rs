@@ -332,3 +332,17 @@ fn without_allowed_directories_no_service_gets_one() {
     );
     assert_eq!(error.0.field(), "spec.cache.hostPath");
 }
+
+#[test]
+fn a_cache_must_have_a_size_if_it_has_a_limit() {
+    for wrong in ["x", "0", "-1Gi"] {
+        let want =
+            "operator: invalid spec: cache emptyDir sizeLimit must be a positive quantity or empty";
+        assert_eq!(text_of_limit(wrong).as_deref(), Some(want), "{wrong}");
+    }
+    assert_eq!(text_of_limit("10Gi"), None);
+}
+
+fn text_of_limit(limit: &str) -> Option<String> {
+    text(json!({ "cache": { "emptyDir": { "sizeLimit": limit } } }))
+}
