@@ -7,6 +7,7 @@ pub mod http_route;
 pub mod job;
 pub mod pods;
 pub mod pvc;
+mod redact;
 #[cfg(test)]
 mod tests;
 
@@ -221,6 +222,15 @@ impl Inspection {
     pub fn terminating(kind: &str, child: &ObjectMeta) -> Option<Self> {
         child.deletion_timestamp.as_ref()?;
         Some(Self::progressing(reasons::TERMINATING, format!("{kind} is being deleted")))
+    }
+
+    /// Without secrets that somebody may have written into a log.
+    fn redacted(mut self) -> Self {
+        self.message = self.message.map(|message| redact::redact(&message));
+        for error in &mut self.errors {
+            error.message = redact::redact(&error.message);
+        }
+        self
     }
 
     pub fn state(&self) -> State {

@@ -44,6 +44,10 @@ pub struct LogKey {
 }
 
 pub fn pods(view: &PodsView<'_>) -> Inspection {
+    inspect(view).redacted()
+}
+
+fn inspect(view: &PodsView<'_>) -> Inspection {
     let pods = current::select(view.pods);
     if pods.is_empty() {
         return Inspection::failed(Error::missing_downstream("NoPods", "No pods found"));

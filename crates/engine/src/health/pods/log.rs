@@ -2,6 +2,7 @@
 
 use super::words::has_sequence;
 use crate::error::Error;
+use crate::health::redact::redact;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogClass {
@@ -75,14 +76,27 @@ pub fn classify_log(log: &str) -> Option<LogClass> {
     find(log).map(|(class, _)| class)
 }
 
-/// The line that tells, or the last ones.
+/// How much to show of it at most, in bytes.
+const LONGEST: usize = 1024;
+
+/// The line that tells, or the last ones, without secrets.
 pub(super) fn excerpt(log: &str) -> Option<String> {
-    if let Some((_, line)) = find(log) {
-        return Some(line.trim().to_owned());
+    let told = find(log).map(|(_, line)| line.trim().to_owned());
+    let shown = told.unwrap_or_else(|| {
+        let lines: Vec<&str> = log.trim_end().lines().collect();
+        lines[lines.len().saturating_sub(TAIL)..].join("\n")
+    });
+    // Secrets first: half of one would not be recognised.
+    Some(shorten(redact(&shown))).filter(|shown| !shown.trim().is_empty())
+}
+
+fn shorten(mut text: String) -> String {
+    if text.len() > LONGEST {
+        let end = "…";
+        text.truncate(text.floor_char_boundary(LONGEST - end.len()));
+        text.push_str(end);
     }
-    let lines: Vec<&str> = log.trim_end().lines().collect();
-    let tail = lines[lines.len().saturating_sub(TAIL)..].join("\n");
-    Some(tail).filter(|tail| !tail.trim().is_empty())
+    text
 }
 
 pub(super) fn error(class: LogClass, message: &str) -> Error {

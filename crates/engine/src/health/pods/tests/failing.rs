@@ -163,3 +163,32 @@ fn w26_only_unexplained_ends_are_worth_reading_a_log_for() {
         assert_eq!(got, want.into_iter().collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn secrets_in_logs_and_messages_are_not_passed_on() {
+    let told = message(with_log(1, "Error", "start\nfetch https://u:p@h.example/ token=abc123\n"));
+    assert_eq!(
+        told,
+        "Container main failed with exit code 1\n\n\
+         Log excerpt:\nstart\nfetch https://***@h.example/ token=***"
+    );
+    let url = "https://r.example/blob?X-Amz-Signature=abc123: 403 Forbidden";
+    let pods = one(waiting_for("ErrImagePull", url));
+    let told = message(inspect(&pods, &[]));
+    assert_eq!(told, "Container main: https://r.example/blob?X-Amz-Signature=*** 403 Forbidden");
+    let mut state = ended(1, "Error", 1);
+    state["message"] = json!("password=hunter2");
+    let pods = one(failed(vec![container(json!({"terminated": state}))]));
+    assert_eq!(
+        message(inspect(&pods, &[])),
+        "Container main failed with exit code 1: password=***"
+    );
+}
+
+#[test]
+fn an_excerpt_has_its_limit() {
+    let long = "ä".repeat(2000);
+    let told = message(with_log(1, "Error", &long));
+    let excerpt = told.split("Log excerpt:\n").nth(1).unwrap();
+    assert!(excerpt.len() <= 1024 && excerpt.ends_with("ä…"), "{}", excerpt.len());
+}
