@@ -177,3 +177,24 @@ async fn without_a_gateway_the_traffic_is_split_by_the_number_of_pods() {
     let selector = service.spec.unwrap().selector.unwrap();
     assert_eq!(selector.into_iter().collect::<Vec<_>>(), [("app".to_owned(), "a".to_owned())]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_autoscaler_does_not_keep_traffic_on_a_canary_that_was_dropped() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("refused").await;
+    let _operator = Operator::start(&cluster, &space).await;
+    let more = json!({ "minReplicas": 2, "maxReplicas": 4, "canary": canary(50),
+                       "routing": { "parentRefs": [{ "name": "gw" }] } });
+    zis::create(&space, "a", more).await;
+    kubelet::run_pods(&space, &zis::pods("a", "primary"), 2).await;
+    kubelet::run_pods(&space, &zis::pods("a", "canary"), 2).await;
+    wait_backends(&space, &["a-primary=50", "a-canary=50"]).await;
+
+    let broken = json!({ "metrics": [{ "type": "Resource" }] });
+    let patch = json!({ "spec": { "canary": null, "autoscaling": broken } });
+    space.edit::<ZerfooInferenceService>("a", patch).await;
+    wait_backends(&space, &["a-primary=100", "a-canary=0"]).await;
+    let object = zis::wait_condition(&space, "a", "ConfigValid", "False", "InvalidSpec").await;
+    let message = &zis::condition(&object, "ConfigValid").unwrap().message;
+    assert!(message.contains("HorizontalPodAutoscaler a-hpa"), "{message}");
+}
