@@ -21,7 +21,15 @@ pub struct Observed {
     pub(super) names: Names,
     pub(super) answers: Answers,
     pub(super) meaning: Result<Meaning, InvalidSpec>,
+    pub(super) as_it_is: AsItIs,
     pub(super) now: Timestamp,
+}
+
+/// The traffic that flows whatever the spec says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AsItIs {
+    pub(super) mode: TrafficMode,
+    pub(super) canary_share: i32,
 }
 
 /// What a valid spec means in this cluster.
@@ -44,7 +52,8 @@ pub(super) fn compose(
     let names = Names::of(service);
     let meaning = validate(service, settings)
         .map(|wanted| mean(settings, service, &names, wanted, &answers, now));
-    Observed { names, answers, meaning, now }
+    let as_it_is = as_it_is(&names, &answers);
+    Observed { names, answers, meaning, as_it_is, now }
 }
 
 fn mean(
@@ -70,6 +79,20 @@ fn mean(
     };
     let traffic = traffic::decide(&wanted, names, seen, settings.drain, now);
     Meaning { traffic, gateway_missing: asked.is_some() && routing.is_none(), routing, wanted }
+}
+
+fn as_it_is(names: &Names, answers: &Answers) -> AsItIs {
+    let route = answers.route.as_ref().and_then(Fetched::found);
+    let mode = if route.is_some() { TrafficMode::Gateway } else { TrafficMode::Replicas };
+    let seen = Seen {
+        mode,
+        primary: live(&answers.primary),
+        canary: live(&answers.canary),
+        service: answers.service.found(),
+        route,
+        route_accepted: false,
+    };
+    AsItIs { mode, canary_share: traffic::share_as_it_is(names, seen) }
 }
 
 /// A Deployment on its way out is as good as gone.

@@ -25,7 +25,13 @@ pub(super) fn health(observed: &Observed) -> Health {
             notices: meaning.wanted.remarks.iter().map(|remark| notice(*remark)).collect(),
             manual: None,
         },
-        Err(invalid) => Health { components: vec![rejected(invalid)], ..Health::default() },
+        Err(invalid) => Health {
+            components: [Some(rejected(invalid)), canary_as_it_is(observed)]
+                .into_iter()
+                .flatten()
+                .collect(),
+            ..Health::default()
+        },
     }
 }
 
@@ -38,6 +44,12 @@ fn rejected(invalid: &InvalidSpec) -> ComponentHealth {
         Dependency::Downstream,
         Blocks::Apply,
     )
+}
+
+/// A canary that runs goes on, whatever the spec says now.
+fn canary_as_it_is(observed: &Observed) -> Option<ComponentHealth> {
+    let answer = &observed.answers.canary;
+    answer.found().map(|_| workload(observed, Track::Canary, answer))
 }
 
 fn components(observed: &Observed, meaning: &Meaning) -> Vec<ComponentHealth> {

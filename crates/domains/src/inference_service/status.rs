@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus};
 use serde_json::{Map, Value};
 use windlass_api::serving::zerfoo_inference_service::{
-    CanaryStatus, PrimaryStatus, ZerfooInferenceService, ZerfooInferenceServiceStatus,
+    CanaryPhase, CanaryStatus, PrimaryStatus, ZerfooInferenceService, ZerfooInferenceServiceStatus,
 };
 use windlass_engine::domain::Overall;
 
@@ -25,8 +25,11 @@ pub(super) fn status(
         selector: Some(observed.names.scale_selector()),
         endpoint: Some(observed.names.endpoint()),
         primary: primary.map(|primary| primary_status(object, primary)),
-        canary: meaning.and_then(|meaning| canary_status(meaning, canary)),
-        traffic_mode: meaning.map(|meaning| meaning.traffic.mode),
+        canary: match meaning {
+            Some(meaning) => canary_status(meaning, canary),
+            None => canary.map(|live| canary_as_it_is(object, observed, live)),
+        },
+        traffic_mode: Some(meaning.map_or(observed.as_it_is.mode, |known| known.traffic.mode)),
         ..Default::default()
     };
     // A struct of plain fields always becomes a map.
@@ -57,6 +60,24 @@ fn canary_status(meaning: &Meaning, live: Option<&Deployment>) -> Option<CanaryS
         ready_replicas: counts.ready_replicas.unwrap_or_default(),
         phase: plan.phase,
     })
+}
+
+/// The spec makes no sense, but what it made before goes on.
+fn canary_as_it_is(
+    object: &ZerfooInferenceService,
+    observed: &Observed,
+    live: &Deployment,
+) -> CanaryStatus {
+    let counts = counts(Some(live));
+    let share = observed.as_it_is.canary_share;
+    CanaryStatus {
+        model_ref: model_ref(live).unwrap_or_default().to_owned(),
+        weight: object.spec.canary.as_ref().map_or(share, |canary| canary.weight),
+        effective_weight: share,
+        replicas: counts.replicas.unwrap_or_default(),
+        ready_replicas: counts.ready_replicas.unwrap_or_default(),
+        phase: CanaryPhase::Active,
+    }
 }
 
 fn canary_model(plan: &CanaryPlan) -> &str {

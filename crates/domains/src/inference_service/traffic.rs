@@ -104,24 +104,25 @@ pub(super) fn decide(
 /// What the live objects send to the canary: a decision is not yet a fact.
 fn live_share(names: &Names, seen: Seen<'_>, reach: Reach, share: i32) -> i32 {
     match seen.mode {
-        TrafficMode::Gateway => {
-            seen.route.map_or(0, |route| route_weight(route, &names.track(Track::Canary)))
-        }
-        TrafficMode::Replicas => {
-            let selector =
-                seen.service.and_then(|service| service.spec.as_ref()?.selector.as_ref());
-            let is = |reach| selector == Some(&names.selector(reach));
-            if is(reach) {
-                share
-            } else if is(Reach::Both) {
-                split::share_by_pods(seen)
-            } else if is(Reach::Only(Track::Canary)) {
-                100
-            } else {
-                0
-            }
-        }
+        TrafficMode::Replicas if selects(names, seen, reach) => share,
+        _ => share_as_it_is(names, seen),
     }
+}
+
+/// The same where nothing is decided, because the spec makes no sense.
+pub(super) fn share_as_it_is(names: &Names, seen: Seen<'_>) -> i32 {
+    let canary = names.track(Track::Canary);
+    match seen.mode {
+        TrafficMode::Gateway => seen.route.map_or(0, |route| route_weight(route, &canary)),
+        TrafficMode::Replicas if selects(names, seen, Reach::Both) => split::share_by_pods(seen),
+        TrafficMode::Replicas if selects(names, seen, Reach::Only(Track::Canary)) => 100,
+        TrafficMode::Replicas => 0,
+    }
+}
+
+fn selects(names: &Names, seen: Seen<'_>, reach: Reach) -> bool {
+    let selector = seen.service.and_then(|service| service.spec.as_ref()?.selector.as_ref());
+    selector == Some(&names.selector(reach))
 }
 
 /// The weight that a route gives to a backend; our weights add up to 100.
