@@ -7,7 +7,7 @@ use windlass_api::serving::zerfoo_inference_service::ZerfooInferenceService;
 use windlass_tests::{
     Cluster, Operator, audit, eventually,
     faults::{Fault, Faults},
-    operator::Setup,
+    operator::{METRICS, Setup},
     wait,
 };
 
@@ -102,19 +102,23 @@ async fn a_leader_that_lost_its_lease_stops_acting() {
 async fn a_restarted_api_server_is_found_again() {
     let Some(mut cluster) = Cluster::private(&["gateway-api"]).await else { return };
     let space = cluster.space("restart").await;
-    let mut operator = Operator::start(&cluster, &space).await;
+    let setup = Setup::default().with(METRICS);
+    let mut operator = Operator::start_with(&cluster, &space, &setup).await;
     zis::create(&space, "a", json!({})).await;
     zis::make_ready(&space, "a", 2).await;
+    let restarts = async || operator.metric("windlass_watch_restarts_total", &["Deployment"]).await;
+    assert_eq!(restarts().await, 0.0);
 
     cluster.plane().kill_apiserver();
     wait::pass(Duration::from_secs(2)).await;
-    assert!(operator.is_running());
     cluster.plane().start_apiserver().unwrap();
     // What happened meanwhile and what happens now are both seen.
     space.delete::<Deployment>("a-primary").await;
     zis::create(&space, "b", json!({})).await;
     zis::make_ready(&space, "a", 2).await;
     zis::make_ready(&space, "b", 2).await;
+    assert!(restarts().await >= 1.0);
+    assert!(operator.is_running());
 }
 
 #[tokio::test(flavor = "multi_thread")]

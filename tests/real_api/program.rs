@@ -6,8 +6,13 @@ use kube::{
     core::{ApiResource, DynamicObject, GroupVersionKind},
 };
 use serde_json::{Value, json};
+use windlass_engine::compare::difference;
 use windlass_tests::{
-    Cluster, Operator, Space, cluster, cluster::run_with_input, eventually, operator::Setup,
+    Cluster, Operator, Space, cluster,
+    cluster::run_with_input,
+    eventually, http,
+    operator::{METRICS, Setup},
+    until,
 };
 
 use crate::zis;
@@ -34,17 +39,21 @@ pub(crate) fn render(space: &Space, file: &str) -> Vec<Value> {
     documents.map(|part| serde_saphyr::from_str(part).unwrap()).collect()
 }
 
-/// As the operator applies it; returns what the API server made of it.
-pub(crate) async fn apply(space: &Space, object: &Value) -> Value {
+const MANAGER: &str = "zerfoo-inference-service-controller";
+
+fn api(space: &Space, object: &Value) -> Api<DynamicObject> {
     let (group, version) =
         object["apiVersion"].as_str().unwrap().rsplit_once('/').unwrap_or(("", "v1"));
     let kind = object["kind"].as_str().unwrap();
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    let api: Api<DynamicObject> =
-        Api::namespaced_with(space.client.clone(), &space.name, &resource);
-    let params = PatchParams::apply("zerfoo-inference-service-controller").force();
+    Api::namespaced_with(space.client.clone(), &space.name, &resource)
+}
+
+/// As the operator applies it; returns what the API server made of it.
+pub(crate) async fn apply(space: &Space, object: &Value) -> Value {
+    let params = PatchParams::apply(MANAGER).force();
     let name = object["metadata"]["name"].as_str().unwrap();
-    let live = api.patch(name, &params, &Patch::Apply(object)).await.unwrap();
+    let live = api(space, object).patch(name, &params, &Patch::Apply(object)).await.unwrap();
     serde_json::to_value(live).unwrap()
 }
 
@@ -71,21 +80,31 @@ async fn render_prints_what_the_operator_makes() {
     let Some(cluster) = Cluster::shared().await else { return };
     let space = cluster.space("same").await;
     let _operator = Operator::start(&cluster, &space).await;
-    let file = examples().join("zerfoo-simple.yaml");
-    let file = file.to_str().unwrap();
-    cluster.kubectl(&["-n", &space.name, "apply", "-f", file], "");
-    let rendered = windlass(&["render", "-n", &space.name, "-f", file]).unwrap();
-    let documents = rendered.split("---\n").filter(|text| !text.trim().is_empty());
-    for object in documents.map(|text| serde_saphyr::from_str::<Value>(text).unwrap()) {
-        if object["kind"] != "Deployment" {
-            continue;
+    let mut count = 0;
+    for entry in std::fs::read_dir(examples()).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.to_str().unwrap();
+        cluster.kubectl(&["-n", &space.name, "apply", "-f", file], "");
+        for rendered in render(&space, file) {
+            until(&format!("what {file} is rendered to"), || same(&space, &rendered)).await;
+            count += 1;
         }
-        let live = zis::deployment(&space, object["metadata"]["name"].as_str().unwrap()).await;
-        let live = serde_json::to_value(live).unwrap();
-        assert_eq!(object["metadata"]["labels"], live["metadata"]["labels"]);
-        let args =
-            |value: &Value| value["spec"]["template"]["spec"]["containers"][0]["args"].clone();
-        assert_eq!(args(&object), args(&live));
+    }
+    assert_eq!(count, 13);
+}
+
+/// Whether the operator has made just this: every field, and no other of its own.
+async fn same(space: &Space, rendered: &Value) -> Result<(), String> {
+    let name = rendered["metadata"]["name"].as_str().unwrap();
+    let live = api(space, rendered).get_opt(name).await.unwrap();
+    let live = serde_json::to_value(live.ok_or("nothing")?).unwrap();
+    let mut desired = rendered.clone();
+    // Whose it is only the cluster can tell.
+    assert_eq!(live["metadata"]["ownerReferences"].as_array().map(Vec::len), Some(1));
+    desired["metadata"]["ownerReferences"] = live["metadata"]["ownerReferences"].clone();
+    match difference(&desired, &live, MANAGER, "") {
+        None => Ok(()),
+        Some(found) => Err(format!("{found:?}\n{desired}\n{live}")),
     }
 }
 
@@ -102,22 +121,14 @@ async fn the_printed_install_is_accepted_by_the_api_server() {
 async fn the_operator_tells_its_health_and_its_metrics() {
     let Some(cluster) = Cluster::shared().await else { return };
     let space = cluster.space("metrics").await;
-    let setup = Setup::default()
-        .with("--metrics-bind-address=127.0.0.1:0")
-        .with("--health-probe-bind-address=127.0.0.1:0");
+    let setup = Setup::default().with(METRICS).with("--health-probe-bind-address=127.0.0.1:0");
     let operator = Operator::start_with(&cluster, &space, &setup).await;
     zis::create(&space, "a", json!({})).await;
     zis::make_ready(&space, "a", 2).await;
-    let address = |what: &str| {
-        let log = operator.log();
-        let line = log.lines().find(|line| line.contains(&format!("serving {what}"))).unwrap();
-        line.split("address=").nth(1).unwrap().split_whitespace().next().unwrap().to_owned()
-    };
-    let fetch =
-        |url: String| run_with_input(Command::new("curl").args(["-sS", "--fail", &url]), "");
-    assert_eq!(fetch(format!("http://{}/healthz", address("probes"))).unwrap(), "ok");
-    assert_eq!(fetch(format!("http://{}/readyz", address("probes"))).unwrap(), "ok");
-    let metrics = fetch(format!("http://{}/metrics", address("metrics"))).unwrap();
+    let probes = operator.address("probes").await;
+    assert_eq!(http::get(&probes, "/healthz").unwrap(), "ok");
+    assert_eq!(http::get(&probes, "/readyz").unwrap(), "ok");
+    let metrics = http::get(&operator.address("metrics").await, "/metrics").unwrap();
     for want in [
         "windlass_reconciles_total{kind=\"ZerfooInferenceService\",outcome=\"success\"}",
         "windlass_reconcile_duration_seconds_bucket",

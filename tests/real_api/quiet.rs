@@ -8,7 +8,11 @@ use k8s_openapi::api::{
 use serde_json::json;
 use windlass_api::serving::zerfoo_inference_service::ZerfooInferenceService;
 use windlass_engine::compare::difference;
-use windlass_tests::{Cluster, Operator, Space, audit, eventually, kubelet, operator::Setup, wait};
+use windlass_tests::{
+    Cluster, Operator, Space, audit, eventually, kubelet,
+    operator::{METRICS, Setup},
+    wait,
+};
 
 use crate::zis;
 
@@ -16,7 +20,7 @@ use crate::zis;
 async fn k16_a_pass_over_a_converged_object_writes_nothing() {
     let Some(cluster) = Cluster::shared().await else { return };
     let space = cluster.space("quiet").await;
-    let setup = Setup::default();
+    let setup = Setup::default().with(METRICS);
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;
     let more = json!({
         "replicas": 1,
@@ -35,27 +39,23 @@ async fn k16_a_pass_over_a_converged_object_writes_nothing() {
     let settled = settle(&cluster, &operator).await;
 
     // A change that is none of its business makes it look again.
+    let before = operator.passes().await;
     let patch = json!({ "metadata": { "labels": { "team": "search" } } });
     space.edit::<ZerfooInferenceService>("a", patch).await;
-    wait::pass(Duration::from_secs(3)).await;
+    eventually("another pass", || operator.passes(), |passes| *passes > before).await;
     let writes = audit::writes(&cluster.audit_log, &operator.user);
     assert_eq!(writes[settled..], []);
 
-    restart(&mut operator, &space, &setup).await;
-    wait::pass(Duration::from_secs(5)).await;
+    restart(&mut operator, &space, &setup, 1).await;
     let writes = audit::writes(&cluster.audit_log, &operator.user);
     assert_eq!(writes[settled..], [], "after a restart");
 }
 
-async fn restart(operator: &mut Operator, space: &Space, setup: &Setup) {
+/// Returns when the new process has looked at all of so many objects.
+async fn restart(operator: &mut Operator, space: &Space, setup: &Setup, objects: u32) {
     operator.kill();
     operator.restart(space, setup);
-    eventually(
-        "it to run",
-        || async { operator.log() },
-        |log| log.matches("operator starts").count() == 2,
-    )
-    .await;
+    operator.wait_for_passes(objects).await;
 }
 
 /// Waits until it has written nothing for a while; returns how often it has written.
@@ -76,7 +76,7 @@ async fn settle(cluster: &Cluster, operator: &Operator) -> usize {
 async fn two_hundred_converged_services_get_no_write_in_a_minute_nor_after_a_restart() {
     let Some(cluster) = Cluster::private(&["gateway-api"]).await else { return };
     let space = cluster.space("many").await;
-    let setup = Setup { everywhere: true, ..Setup::default() };
+    let setup = Setup { everywhere: true, ..Setup::default().with(METRICS) };
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;
     let names: Vec<String> = (0..200).map(|n| format!("s{n}")).collect();
     stream::iter(&names)
@@ -92,8 +92,7 @@ async fn two_hundred_converged_services_get_no_write_in_a_minute_nor_after_a_res
     wait::pass(Duration::from_secs(60)).await;
     assert_eq!(audit::writes(&cluster.audit_log, &operator.user)[settled..], [], "at rest");
 
-    restart(&mut operator, &space, &setup).await;
-    wait::pass(Duration::from_secs(15)).await;
+    restart(&mut operator, &space, &setup, 200).await;
     assert_eq!(audit::writes(&cluster.audit_log, &operator.user)[settled..], [], "after a restart");
 }
 

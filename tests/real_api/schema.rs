@@ -37,9 +37,12 @@ async fn s10_and_k15_the_api_server_refuses_what_the_rules_forbid_in_their_words
         (health("interval", json!(0)), "healthCheck interval must be > 0"),
         (health("interval", json!("0s")), "healthCheck interval must be > 0"),
         (health("timeout", json!("-5s")), "healthCheck timeout must be > 0"),
-        (json!({ "modelRef": "--port" }), "modelRef"),
-        (json!({ "modelRef": "../x" }), "modelRef"),
-        (json!({ "resources": { "cpu": "lots" } }), "cpu"),
+        (json!({ "modelRef": "--port" }), "modelRef must match ^[A-Za-z0-9][A-Za-z0-9._/-]*$"),
+        (json!({ "modelRef": "a/../x" }), "modelRef must not contain .."),
+        (
+            json!({ "resources": { "cpu": "lots" } }),
+            "resources cpu must be a positive quantity or empty",
+        ),
     ] {
         let object = yaml("a", spec.clone());
         let answer = cluster.try_kubectl(&["-n", &space.name, "apply", "-f", "-"], &object);
@@ -49,7 +52,9 @@ async fn s10_and_k15_the_api_server_refuses_what_the_rules_forbid_in_their_words
     let long = "a".repeat(56);
     let answer =
         cluster.try_kubectl(&["-n", &space.name, "apply", "-f", "-"], &yaml(&long, json!({})));
-    assert!(answer.is_err(), "{answer:?}");
+    let error = answer.expect_err("a name of 56 characters is refused");
+    let want = "metadata.name must be a DNS-1035 label of at most 55 characters";
+    assert!(error.contains(want), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -92,7 +92,7 @@ impl Cluster {
         run_with_input(&mut command, input)
     }
 
-    /// A new namespace, removed when the test ends.
+    /// A new namespace of a name that no other test has. It stays until the cluster goes.
     pub async fn space(&self, name: &str) -> Space {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -7,6 +7,7 @@
 pub mod audit;
 pub mod cluster;
 pub mod faults;
+pub mod http;
 pub mod kubelet;
 pub mod operator;
 pub mod wait;

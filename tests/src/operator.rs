@@ -17,14 +17,21 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{Cluster, Space, cluster};
+use crate::{Cluster, Space, cluster, http, until};
 
 pub struct Operator {
     child: Child,
     folder: tempfile::TempDir,
+    /// Where in the log the present process begins.
+    log_start: usize,
     /// The operator's own user at the API server, for counting its requests.
     pub user: String,
 }
+
+/// Serves the metrics somewhere.
+pub const METRICS: &str = "--metrics-bind-address=127.0.0.1:0";
+
+const KIND: &str = "kind=\"ZerfooInferenceService\"";
 
 /// How to run it.
 #[derive(Clone, Default)]
@@ -56,7 +63,7 @@ impl Operator {
         write_kubeconfig(cluster, &kubeconfig, &token, setup.server.as_deref());
         let child = Self::spawn(&kubeconfig, space, setup, &folder.path().join("log"));
         let user = format!("system:serviceaccount:{}:windlass", space.name);
-        Self { child, folder, user }
+        Self { child, folder, log_start: 0, user }
     }
 
     fn spawn(kubeconfig: &Path, space: &Space, setup: &Setup, log: &Path) -> Child {
@@ -85,14 +92,16 @@ impl Operator {
 
     /// SIGTERM; returns whether it ended in good order.
     pub fn terminate(&mut self) -> bool {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").arg(&id).status().unwrap().success());
+        // The shell's own `kill`: a machine need not have a program of that name.
+        let kill = format!("kill {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
         self.child.wait().unwrap().success()
     }
 
     /// Again with the same rights, after [`Operator::kill`].
     pub fn restart(&mut self, space: &Space, setup: &Setup) {
         let log = self.folder.path().join("log");
+        self.log_start = self.log().len();
         self.child = Self::spawn(&self.folder.path().join("kubeconfig"), space, setup, &log);
     }
 
@@ -102,6 +111,46 @@ impl Operator {
 
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
+    /// Where the present process serves `what`: `metrics` or `probes`.
+    pub async fn address(&self, what: &str) -> String {
+        let sign = format!("serving {what} address=");
+        until(&sign, || async {
+            let log = self.log();
+            let said = log[self.log_start..].split(&sign).nth(1);
+            let address = said.and_then(|text| text.split_whitespace().next());
+            address.map(str::to_owned).ok_or_else(|| tail(&log))
+        })
+        .await
+    }
+
+    /// Sum of a metric of the present process over all series that have these labels. Needs the
+    /// flag [`METRICS`].
+    pub async fn metric(&self, name: &str, labels: &[&str]) -> f64 {
+        let text = http::get(&self.address("metrics").await, "/metrics").unwrap();
+        let series = text.lines().filter(|line| {
+            line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']))
+                && labels.iter().all(|label| line.contains(label))
+        });
+        series.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+    }
+
+    /// Passes of the present process over ZerfooInferenceServices, however they ended.
+    pub async fn passes(&self) -> f64 {
+        self.metric("windlass_reconciles_total", &[KIND]).await
+    }
+
+    /// Waits until the present process has looked at all of so many objects: each of them waits in
+    /// the queue from the start, so none is left when there were enough passes and it is empty.
+    pub async fn wait_for_passes(&self, objects: u32) {
+        until(&format!("a pass over each of {objects} objects"), || async {
+            let (passes, waiting) =
+                (self.passes().await, self.metric("windlass_queue_depth", &[KIND]).await);
+            let seen = format!("{passes} passes, {waiting} objects wait");
+            if passes >= f64::from(objects) && waiting == 0.0 { Ok(()) } else { Err(seen) }
+        })
+        .await;
     }
 
     pub fn id(&self) -> u32 {
