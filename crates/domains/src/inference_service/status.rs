@@ -20,7 +20,7 @@ pub(super) fn status(
     let meaning = observed.meaning.as_ref().ok();
     let status = ZerfooInferenceServiceStatus {
         ready: Some(overall.ready),
-        replicas: Some(ready_pods(primary) + ready_pods(canary)),
+        replicas: Some(ready_pods(primary).saturating_add(ready_pods(canary))),
         message: Some(overall.message.clone()).filter(|message| !message.is_empty()),
         selector: Some(observed.names.scale_selector()),
         endpoint: Some(observed.names.endpoint()),

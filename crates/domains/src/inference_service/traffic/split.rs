@@ -127,12 +127,7 @@ pub(super) fn by_pods(weight: i32, size: Size) -> Split {
                     (primary, rounded(primary, weight, 100 - weight).clamp(1, max))
                 }
             };
-            Split {
-                primary,
-                canary,
-                share: rounded(100, canary, primary + canary),
-                reach: Reach::Both,
-            }
+            Split { primary, canary, share: share(primary, canary), reach: Reach::Both }
         }
     }
 }
@@ -141,12 +136,18 @@ pub(super) fn by_pods(weight: i32, size: Size) -> Split {
 pub(super) fn share_by_pods(seen: Seen<'_>) -> i32 {
     let pods = |deployment: Option<&Deployment>| deployment.map_or(0, replicas::size);
     let (primary, canary) = (pods(seen.primary), pods(seen.canary));
-    if canary == 0 { 0 } else { rounded(100, canary, primary + canary) }
+    if canary == 0 { 0 } else { share(primary, canary) }
 }
 
-/// `count · numerator / denominator`, to the nearest whole number, halves up.
-fn rounded(count: i32, numerator: i32, denominator: i32) -> i32 {
+/// The canary's part of all pods, in percent.
+fn share(primary: i32, canary: i32) -> i32 {
+    rounded(100, canary, i64::from(primary) + i64::from(canary))
+}
+
+/// `count · numerator / denominator`, to the nearest whole number, halves up. In wide numbers: the
+/// schema sets no limit to the number of pods.
+fn rounded(count: i32, numerator: i32, denominator: impl Into<i64>) -> i32 {
     let (count, numerator) = (i64::from(count), i64::from(numerator));
-    let denominator = i64::from(denominator);
+    let denominator: i64 = denominator.into();
     i32::try_from((count * numerator + denominator / 2) / denominator).unwrap_or(i32::MAX)
 }

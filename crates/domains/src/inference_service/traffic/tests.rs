@@ -153,6 +153,28 @@ fn k08_replicas_mode_split() {
 }
 
 #[test]
+fn k08_no_number_of_pods_is_too_large_to_split() {
+    let most = i32::MAX;
+    for (size, weight, want) in [
+        (Size::Fixed(most), 50, (1_073_741_823, 1_073_741_824, 50)),
+        (Size::Fixed(most), 99, (21_474_836, 2_126_008_811, 99)),
+        (Size::Scaled { primary: most, max: most }, 50, (most, most, 50)),
+        (Size::Scaled { primary: most, max: most }, 99, (most, most, 50)),
+    ] {
+        let split = by_pods(weight, size);
+        assert_eq!((split.primary, split.canary, split.share), want, "{size:?} {weight}");
+    }
+    let world = World {
+        primary: primary(OLD, Pods::all(most)),
+        canary: canary(NEW, Pods::all(most)),
+        service: Some(stable_service(Reach::Both)),
+        ..World::default()
+    };
+    let spec = json!({ "replicas": most, "canary": { "modelRef": NEW, "weight": 100 } });
+    assert_eq!(world.decide(spec).canary.unwrap().effective, 50);
+}
+
+#[test]
 fn k08_replicas_mode_at_the_ends() {
     for (weight, want) in [(0, (1, 0, PRIMARY)), (100, (3, 100, CANARY))] {
         let world = World { canary: canary(NEW, Pods::all(1)), ..World::default() };
