@@ -15,7 +15,7 @@ pub use pod::{
     Auth, Cache, DEFAULT_HOST_PATH, EmptyDirCache, Gpu, GpuVendor, HealthCheck, HostPathCache,
     PersistentVolumeCache, Prefetch, Resources, SecretKeyRef,
 };
-pub use rules::MODEL_REF_PATTERN;
+pub use rules::{MODEL_REF_PATTERN, QUANT_PATTERN};
 pub use status::{
     CanaryPhase, CanaryStatus, PrimaryStatus, TrafficMode, ZerfooInferenceServiceStatus,
 };
@@ -101,7 +101,7 @@ pub struct ZerfooInferenceServiceSpec {
 
     /// Container image; by default the one the operator was configured with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 1024))]
+    #[schemars(length(min = 1, max = 1024), regex(pattern = r"^\S+$"))]
     pub image: Option<String>,
 
     /// Secrets for pulling the image.

@@ -6,18 +6,19 @@
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use windlass_api::duration::GoDuration;
 use windlass_api::serving::zerfoo_inference_service::{
-    Canary, MODEL_REF_PATTERN, ZerfooInferenceService, ZerfooInferenceServiceSpec,
+    Canary, MODEL_REF_PATTERN, QUANT_PATTERN, ZerfooInferenceService, ZerfooInferenceServiceSpec,
 };
 use windlass_engine::quantity;
 
+use super::Settings;
 use super::gpu::{self, Demand};
 use super::objects::deployment::API_KEY_VARIABLE;
 use super::probes::{Probes, Times};
-use super::{Settings, aliases};
 
 pub(super) use auth::Access;
 
 mod auth;
+mod cache;
 #[cfg(test)]
 mod tests;
 
@@ -86,6 +87,16 @@ pub enum Rule {
          Hugging Face repository id instead"
     )]
     PrefetchOfAlias(&'static str),
+    #[error("cache prefetch quant must match {QUANT_PATTERN}")]
+    Quant,
+    #[error("cache persistentVolumeClaim claimName is required")]
+    ClaimNameRequired,
+    #[error("image must not be empty or contain white space")]
+    Image,
+    #[error("{what} must be {min}-{max}")]
+    Range { what: &'static str, min: i32, max: i32 },
+    #[error("{0} needs name and key")]
+    ReferenceIncomplete(&'static str),
 }
 
 impl Rule {
@@ -105,6 +116,9 @@ impl Rule {
             Self::AuthSwitchedOff | Self::ArgumentUnclear => "extraArgs",
             Self::ApiKeyReplaced => "env",
             Self::CacheAmbiguous => "cache",
+            Self::Quant => "cache.prefetch.quant",
+            Self::ClaimNameRequired => "cache.persistentVolumeClaim.claimName",
+            Self::Image => "image",
             Self::HostPathForbidden => "cache.hostPath",
             Self::HostPathOutside(_) => "cache.hostPath.path",
             Self::DurationNotPositive(name)
@@ -114,6 +128,8 @@ impl Rule {
             | Self::Negative(name)
             | Self::RelativePath(name)
             | Self::PrefetchOfAlias(name)
+            | Self::Range { what: name, .. }
+            | Self::ReferenceIncomplete(name)
             | Self::Quantity(name) => name,
         };
         // The texts write `canary modelRef` where the path is `canary.modelRef`.
@@ -190,10 +206,8 @@ fn judge(service: &ZerfooInferenceService, settings: &Settings) -> Result<Wanted
     let cpu = positive_quantity("resources cpu", spec.resources.cpu.as_deref())?;
     let memory = positive_quantity("resources memory", spec.resources.memory.as_deref())?;
     let gpu = gpu_demand(spec, settings)?;
-    check_cache(spec)?;
-    check_size_limit(spec)?;
-    check_host_path(spec, settings)?;
-    check_prefetch(spec)?;
+    check_schema_rules(spec)?;
+    cache::check_cache(spec, settings)?;
     let (access, unknowingly) = auth::access(spec, settings)?;
 
     Ok(Wanted {
@@ -294,54 +308,26 @@ fn gpu_demand(
         .map_err(|too_large| Rule::NoSuchDevice(too_large.mebibytes))
 }
 
-fn check_cache(spec: &ZerfooInferenceServiceSpec) -> Result<(), Rule> {
-    let Some(cache) = &spec.cache else { return Ok(()) };
-    let kinds = [
-        cache.empty_dir.is_some(),
-        cache.persistent_volume_claim.is_some(),
-        cache.host_path.is_some(),
-    ];
-    check(kinds.into_iter().filter(|used| *used).count() <= 1, Rule::CacheAmbiguous)
-}
-
-fn check_size_limit(spec: &ZerfooInferenceServiceSpec) -> Result<(), Rule> {
-    let directory = spec.cache.as_ref().and_then(|cache| cache.empty_dir.as_ref());
-    let Some(limit) = directory.and_then(|directory| directory.size_limit.as_ref()) else {
-        return Ok(());
-    };
-    let positive = quantity::parse(&limit.0).is_some_and(quantity::Nano::is_positive);
-    check(positive, Rule::Quantity("cache emptyDir sizeLimit"))
-}
-
-fn check_host_path(spec: &ZerfooInferenceServiceSpec, settings: &Settings) -> Result<(), Rule> {
-    let Some(directory) = spec.cache.as_ref().and_then(|cache| cache.host_path.as_ref()) else {
-        return Ok(());
-    };
-    let allowed = &settings.host_path_prefixes;
-    check(!allowed.is_empty(), Rule::HostPathForbidden)?;
-    let holds = allowed.iter().any(|prefix| lies_below(&directory.path, prefix));
-    check(holds, Rule::HostPathOutside(allowed.clone()))
-}
-
-/// By whole names, so that `/models-of-others` is not below `/models`.
-fn lies_below(path: &str, prefix: &str) -> bool {
-    let names = |path: &str| -> Vec<String> {
-        path.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect()
-    };
-    let path = names(path);
-    let leaves = path.iter().any(|name| matches!(name.as_str(), "." | ".."));
-    prefix.starts_with('/') && !leaves && path.starts_with(&names(prefix))
-}
-
-fn check_prefetch(spec: &ZerfooInferenceServiceSpec) -> Result<(), Rule> {
-    if spec.cache.as_ref().is_none_or(|cache| cache.prefetch.is_none()) {
-        return Ok(());
-    }
-    let canary = spec.canary.as_ref().map(|canary| ("canary modelRef", &canary.model_ref));
-    for (what, model_ref) in [("modelRef", &spec.model_ref)].into_iter().chain(canary) {
-        check(aliases::repository(model_ref).is_some(), Rule::PrefetchOfAlias(what))?;
+/// What the schema checks by length, pattern and range. The API server may have stored worse before
+/// it did.
+fn check_schema_rules(spec: &ZerfooInferenceServiceSpec) -> Result<(), Rule> {
+    let blank = |text: &String| text.is_empty() || text.contains(char::is_whitespace);
+    check(!spec.image.as_ref().is_some_and(blank), Rule::Image)?;
+    check_range("port", spec.port, 1, 65535)?;
+    let gpu = spec.gpu.clone().unwrap_or_default();
+    check_range("gpu count", gpu.count, 1, 1024)?;
+    check_range("gpu memoryTolerancePercent", gpu.memory_tolerance_percent, 0, 99)?;
+    let key = spec.auth.as_ref().and_then(|auth| auth.api_key_secret_ref.as_ref());
+    let token = spec.hugging_face_token_secret_ref.as_ref();
+    for (what, reference) in [("auth apiKeySecretRef", key), ("huggingFaceTokenSecretRef", token)] {
+        let whole = reference.is_none_or(|it| !it.name.is_empty() && !it.key.is_empty());
+        check(whole, Rule::ReferenceIncomplete(what))?;
     }
     Ok(())
+}
+
+fn check_range(what: &'static str, number: i32, min: i32, max: i32) -> Result<(), Rule> {
+    check((min..=max).contains(&number), Rule::Range { what, min, max })
 }
 
 fn bounds(spec: &ZerfooInferenceServiceSpec) -> Option<Bounds> {

@@ -166,7 +166,7 @@ fn default_host_path() -> String {
 #[serde(rename_all = "camelCase")]
 pub struct Prefetch {
     /// Quantisation to fetch, such as `Q4_K_M`.
-    #[schemars(length(max = 64), regex(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$"))]
+    #[schemars(length(max = 64), regex(pattern = rules::QUANT_PATTERN))]
     pub quant: String,
 }
 

@@ -8,6 +8,9 @@ use crate::schema::Rule;
 /// What a model reference looks like. A leading `-` would be read by the server as a flag.
 pub const MODEL_REF_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._/-]*$";
 
+/// What a quantisation looks like; like a model reference it becomes an argument.
+pub const QUANT_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._-]*$";
+
 const DURATION_PATTERN: &str = "^[-+]?(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$";
 
 pub(super) fn spec() -> Vec<Rule> {

@@ -163,6 +163,35 @@ fn additions_to_the_original_are_checked_too() {
             "cache may use only one of emptyDir, persistentVolumeClaim and hostPath",
         ),
         (
+            json!({ "cache": { "prefetch": { "quant": "--help" } } }),
+            "cache prefetch quant must match ^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        ),
+        (
+            json!({ "cache": { "prefetch": { "quant": "" } } }),
+            "cache prefetch quant must match ^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        ),
+        (
+            json!({ "cache": { "persistentVolumeClaim": { "claimName": "" } } }),
+            "cache persistentVolumeClaim claimName is required",
+        ),
+        (json!({ "image": "" }), "image must not be empty or contain white space"),
+        (json!({ "image": "a b" }), "image must not be empty or contain white space"),
+        (json!({ "port": 0 }), "port must be 1-65535"),
+        (json!({ "port": 65536 }), "port must be 1-65535"),
+        (json!({ "gpu": { "count": 0 } }), "gpu count must be 1-1024"),
+        (
+            json!({ "gpu": { "memoryTolerancePercent": 100 } }),
+            "gpu memoryTolerancePercent must be 0-99",
+        ),
+        (
+            json!({ "auth": { "apiKeySecretRef": { "name": "", "key": "k" } } }),
+            "auth apiKeySecretRef needs name and key",
+        ),
+        (
+            json!({ "huggingFaceTokenSecretRef": { "name": "n", "key": "" } }),
+            "huggingFaceTokenSecretRef needs name and key",
+        ),
+        (
             json!({ "modelRef": "qwen-3-8b", "cache": { "prefetch": { "quant": "Q4_K_M" } } }),
             "modelRef is an alias whose repository the operator does not know; to prefetch it, \
              give the Hugging Face repository id instead",
