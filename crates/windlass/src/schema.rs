@@ -125,17 +125,66 @@ fn check_values(schema: &JSONSchemaProps, value: &Value, path: &str) -> Result<(
         let allowed: Vec<_> = allowed.iter().map(|known| known.0.to_string()).collect();
         return Err(format!("{path} must be one of {}, got {value}", allowed.join(", ")));
     }
-    if let (Some(least), Some(number)) = (schema.minimum, value.as_f64())
-        && number < least
-    {
-        return Err(format!("{path} must be at least {least}, got {value}"));
+    match value {
+        Value::Number(number) => {
+            number.as_f64().map_or(Ok(()), |number| check_number(schema, number, path))
+        }
+        Value::String(text) => check_text(schema, text, path),
+        Value::Array(items) => {
+            check_count(items.len(), schema.min_items, schema.max_items, "entries", path)
+        }
+        _ => Ok(()),
     }
-    if let (Some(most), Some(number)) = (schema.maximum, value.as_f64())
-        && number > most
-    {
-        return Err(format!("{path} must be at most {most}, got {value}"));
+}
+
+fn check_number(schema: &JSONSchemaProps, number: f64, path: &str) -> Result<(), String> {
+    if let Some(least) = schema.minimum {
+        let exclusive = schema.exclusive_minimum == Some(true);
+        if number < least || (exclusive && number <= least) {
+            let bound = if exclusive { "more than" } else { "at least" };
+            return Err(format!("{path} must be {bound} {least}, got {number}"));
+        }
+    }
+    if let Some(most) = schema.maximum {
+        let exclusive = schema.exclusive_maximum == Some(true);
+        if number > most || (exclusive && number >= most) {
+            let bound = if exclusive { "less than" } else { "at most" };
+            return Err(format!("{path} must be {bound} {most}, got {number}"));
+        }
     }
     Ok(())
+}
+
+fn check_text(schema: &JSONSchemaProps, text: &str, path: &str) -> Result<(), String> {
+    let count = text.chars().count();
+    check_count(count, schema.min_length, schema.max_length, "characters", path)?;
+    let Some(pattern) = &schema.pattern else { return Ok(()) };
+    // The API server's expressions are nearly ours; one that is not is left to it.
+    match regex::Regex::new(pattern) {
+        Ok(expression) if !expression.is_match(text) => {
+            Err(format!("{path} must match {pattern}, got {text:?}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_count(
+    count: usize,
+    least: Option<i64>,
+    most: Option<i64>,
+    what: &str,
+    path: &str,
+) -> Result<(), String> {
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    match (least, most) {
+        (Some(least), _) if count < least => {
+            Err(format!("{path} must have at least {least} {what}, got {count}"))
+        }
+        (_, Some(most)) if count > most => {
+            Err(format!("{path} must have at most {most} {what}, got {count}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
