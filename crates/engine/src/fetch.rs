@@ -9,7 +9,7 @@ use kube::Resource;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    error::Error,
+    error::{Error, reasons},
     health::{Blocks, ComponentHealth, Dependency, Inspection, pods::LogKey},
     kind::{Kind, ObjectKey, TypedScope},
     object::Object,
@@ -141,14 +141,15 @@ impl<T> Fetched<T> {
 
     /// A part whose relation to the object is not said.
     pub fn component(&self, name: &str, inspect: impl FnOnce(&T) -> Inspection) -> ComponentHealth {
-        let missing = || Error::missing_downstream("NotFound", "Resource not found");
+        let missing = || Error::missing_downstream(reasons::NOT_FOUND, "Resource not found");
         self.convert(name, Dependency::Unspecified, missing, inspect)
     }
 
     /// Something the user must provide.
     pub fn upstream(&self, name: &str, inspect: impl FnOnce(&T) -> Inspection) -> ComponentHealth {
-        let missing =
-            || Error::missing_upstream("ReferenceNotFound", "Upstream dependency not found");
+        let missing = || {
+            Error::missing_upstream(reasons::REFERENCE_NOT_FOUND, "Upstream dependency not found")
+        };
         self.convert(name, Dependency::Upstream, missing, inspect)
     }
 
@@ -160,7 +161,7 @@ impl<T> Fetched<T> {
     ) -> ComponentHealth {
         let missing = || {
             Error::missing_downstream(
-                "ResourceNotReady",
+                reasons::RESOURCE_NOT_READY,
                 "Downstream resource not found or being created",
             )
         };

@@ -170,6 +170,16 @@ impl ComponentHealth {
         self
     }
 
+    /// Names the one child that this is the health of.
+    pub fn about(mut self, kind: &str, namespace: Option<&str>, name: &str) -> Self {
+        self.child = Some(ChildRef {
+            kind: kind.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+        });
+        self
+    }
+
     pub fn state(&self) -> State {
         self.state.unwrap_or_else(|| derive_state(&self.errors))
     }

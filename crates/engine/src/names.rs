@@ -12,9 +12,6 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 
-pub const API_GROUP: &str = "aim.eai.amd.com";
-pub const API_VERSION: &str = "v1alpha1";
-
 /// Prefix of labels and annotations that always travel from an object to its children.
 pub const LABEL_DOMAIN: &str = "aim.eai.amd.com";
 

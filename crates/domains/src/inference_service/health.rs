@@ -1,7 +1,9 @@
 //! How the children are, and what is worth telling about the spec.
 
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{Pod, Service};
+use windlass_api::foreign::http_route::HttpRoute;
 use windlass_api::serving::zerfoo_inference_service::{CanaryPhase, TrafficMode};
 use windlass_engine::conditions::{ConditionUpdate, EventType, Observability, Status};
 use windlass_engine::domain::Health;
@@ -9,6 +11,7 @@ use windlass_engine::error::Error;
 use windlass_engine::events::EventNote;
 use windlass_engine::fetch::Fetched;
 use windlass_engine::health::{self, Blocks, ComponentHealth, Dependency, Inspection, PodsView};
+use windlass_engine::kind::Kind;
 use windlass_engine::state::State;
 
 use super::compose::{Meaning, Observed, inspect_route};
@@ -96,9 +99,10 @@ fn stalled(component: ComponentHealth) -> ComponentHealth {
         "The canary keeps the traffic because the primary does not come up: {}",
         component.message()
     );
-    ComponentHealth::new(reasons::PRIMARY)
+    let stalled = ComponentHealth::new(reasons::PRIMARY)
         .with_state(State::Degraded, reasons::PROMOTION_STALLED, message)
-        .depends(Dependency::Downstream)
+        .depends(Dependency::Downstream);
+    ComponentHealth { child: component.child, ..stalled }
 }
 
 fn canary(observed: &Observed, meaning: &Meaning) -> Option<ComponentHealth> {
@@ -113,11 +117,16 @@ fn workload(observed: &Observed, track: Track, answer: &Fetched<Deployment>) -> 
         Track::Primary => reasons::PRIMARY,
         Track::Canary => reasons::CANARY,
     };
-    answer.downstream(name, |deployment| match replicas::size(deployment) {
+    let health = answer.downstream(name, |deployment| match replicas::size(deployment) {
         // As wanted by somebody, but nothing would answer.
         0 => Inspection::of(State::NotAvailable, reasons::SCALED_TO_ZERO, "Scaled to zero pods"),
         _ => health::deployment(Some(deployment), pods(observed, track)),
-    })
+    });
+    about(health, observed, &Kind::of::<Deployment>(), &observed.names.track(track))
+}
+
+fn about(health: ComponentHealth, observed: &Observed, kind: &Kind, name: &str) -> ComponentHealth {
+    health.about(&kind.kind, observed.names.namespace(), name)
 }
 
 fn pods(observed: &Observed, track: Track) -> Option<Inspection> {
@@ -153,24 +162,29 @@ fn services(observed: &Observed, meaning: &Meaning) -> ComponentHealth {
 
 fn route(observed: &Observed, meaning: &Meaning) -> Option<ComponentHealth> {
     let answer = observed.answers.route.as_ref()?;
-    match &meaning.routing {
+    let health = match &meaning.routing {
         Some(routing) => {
-            Some(answer.downstream(reasons::ROUTE, |route| inspect_route(Some(route), routing)))
+            answer.downstream(reasons::ROUTE, |route| inspect_route(Some(route), routing))
         }
-        None => only_failure(reasons::ROUTE, answer),
-    }
+        None => only_failure(reasons::ROUTE, answer)?,
+    };
+    Some(about(health, observed, &Kind::of::<HttpRoute>(), &observed.names.route()))
 }
 
 fn autoscaler(observed: &Observed, meaning: &Meaning) -> Option<ComponentHealth> {
     let answer = &observed.answers.autoscaler;
-    if meaning.wanted.bounds.is_none() {
-        return only_failure(reasons::AUTOSCALER, answer);
-    }
-    Some(
-        answer.downstream(reasons::AUTOSCALER, |scaler| {
+    let health = match meaning.wanted.bounds {
+        Some(_) => answer.downstream(reasons::AUTOSCALER, |scaler| {
             health::autoscaler(Some(scaler), observed.now)
         }),
-    )
+        None => only_failure(reasons::AUTOSCALER, answer)?,
+    };
+    Some(about(
+        health,
+        observed,
+        &Kind::of::<HorizontalPodAutoscaler>(),
+        &observed.names.autoscaler(),
+    ))
 }
 
 /// An object that is not wanted has no health, unless it is not known whether it is gone.

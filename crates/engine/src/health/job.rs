@@ -9,8 +9,6 @@ use super::Inspection;
 use crate::error::Error;
 use crate::state::State;
 
-pub const LABEL_JOB_NAME: &str = "job-name";
-
 pub fn job(job: Option<&Job>) -> Inspection {
     let Some(job) = job else {
         return Inspection::failed(Error::missing_downstream("JobNotFound", "Job not found"));

@@ -99,3 +99,38 @@ fn a_child_that_is_being_deleted_is_not_ready() {
         assert_eq!(look.condition("Ready").unwrap().0, "False", "{condition}");
     }
 }
+
+#[test]
+fn a_component_names_the_child_that_it_speaks_for() {
+    let service = service_with(json!({
+        "minReplicas": 1, "maxReplicas": 4, "canary": { "modelRef": NEW, "weight": 0 },
+        "routing": { "parentRefs": [{ "name": "a" }] },
+    }));
+    let domain = InferenceServiceDomain::default();
+    let observed = domain.compose(&service, empty_cluster(true), now());
+    let health = domain.health(&service, &observed);
+    let children: Vec<_> = health
+        .components
+        .iter()
+        .map(|component| {
+            let child = component.child.as_ref();
+            let child = child.map(|child| {
+                let namespace = child.namespace.as_deref().unwrap_or_default();
+                format!("{} {namespace}/{}", child.kind, child.name)
+            });
+            (component.component.as_str(), child)
+        })
+        .collect();
+    let child = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        children,
+        [
+            ("Primary", child("Deployment default/my-llama-primary")),
+            ("Canary", child("Deployment default/my-llama-canary")),
+            // Several Services are one component.
+            ("Service", None),
+            ("Route", child("HTTPRoute default/my-llama-route")),
+            ("Autoscaler", child("HorizontalPodAutoscaler default/my-llama-hpa")),
+        ]
+    );
+}
