@@ -1,3 +1,5 @@
+//! Traffic to a second model, its promotion and its withdrawal.
+
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
 use serde_json::{Value, json};
 use windlass_api::{

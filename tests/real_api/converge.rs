@@ -1,3 +1,5 @@
+//! From a manifest to Ready, and what Ready means.
+
 use k8s_openapi::api::{
     apps::v1::Deployment, autoscaling::v2::HorizontalPodAutoscaler, core::v1::Service,
 };

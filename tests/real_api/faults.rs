@@ -1,3 +1,5 @@
+//! Killed operators, several operators, broken API servers.
+
 use std::time::Duration;
 
 use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease};

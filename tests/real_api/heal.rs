@@ -1,3 +1,5 @@
+//! What somebody edits or deletes comes back; what is not ours stays as it is.
+
 use std::fmt::Debug;
 
 use k8s_openapi::{

@@ -1,3 +1,5 @@
+//! APIs that come and go.
+
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
 use windlass_api::foreign::http_route::HttpRoute;

@@ -1,3 +1,5 @@
+//! Objects and fields of others.
+
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
 use kube::ResourceExt;
 use serde_json::json;

@@ -1,3 +1,5 @@
+//! The program's other commands, and its endpoints.
+
 use std::{path::PathBuf, process::Command};
 
 use kube::{

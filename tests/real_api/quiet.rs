@@ -1,3 +1,5 @@
+//! Nothing is written where nothing is to be done, and nothing is kept that is not ours.
+
 use std::time::Duration;
 
 use futures::{StreamExt, stream};

@@ -1,3 +1,5 @@
+//! Autoscaling and who owns the number of replicas.
+
 use k8s_openapi::api::{apps::v1::Deployment, autoscaling::v2::HorizontalPodAutoscaler};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;

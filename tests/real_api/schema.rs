@@ -1,3 +1,5 @@
+//! What the API server itself refuses.
+
 use serde_json::{Value, json};
 use windlass_tests::Cluster;
 
