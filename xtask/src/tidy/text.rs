@@ -8,7 +8,8 @@ const LONGEST: usize = 600;
 const UNFINISHED: [&str; 3] =
     [concat!("to", "do!("), concat!("unimple", "mented!("), concat!("#[ig", "nore")];
 const SLEEPS: [&str; 2] = [concat!("thread::", "sleep"), concat!("time::", "sleep")];
-const MACHINE_PATHS: [&str; 2] = [concat!("/", "work/"), concat!("/", "root/")];
+const MACHINE_PATHS: [&str; 3] =
+    [concat!("/", "home/"), concat!("/", "root/"), concat!("/", "Users/")];
 const TEST_MARK: &str = concat!("#[cfg(", "test)]");
 
 /// The one place where a test may pause: between two looks at a condition with a deadline.
@@ -61,7 +62,7 @@ pub(super) fn no_machine_paths(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// `a/work/b` and `$X/work/b` are other folders.
+/// `a/home/b` and `$X/home/b` are other folders.
 fn starts_path(line: &str, path: &str) -> bool {
     let within = |c: char| c.is_alphanumeric() || "_-.~}*]".contains(c);
     line.match_indices(path).any(|(at, _)| !line[..at].ends_with(within))
@@ -105,8 +106,8 @@ mod tests {
 
     #[test]
     fn machine_paths_are_found() {
-        let [work, root] = MACHINE_PATHS;
-        let text = format!("cd {work}x\nhome{root}x\n\"{root}\"\n$DIR{work}\n${{DIR}}{work}\n");
+        let [home, root, _] = MACHINE_PATHS;
+        let text = format!("cd {home}x\nhome{root}x\n\"{root}\"\n$DIR{home}\n${{DIR}}{home}\n");
         assert_eq!(lines(&no_machine_paths(&[file("a.sh", &text)])), [1, 3]);
     }
 }
