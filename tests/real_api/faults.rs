@@ -182,3 +182,22 @@ async fn a_stop_signal_ends_it_in_good_order() {
     assert!(operator.terminate());
     assert!(operator.log().contains("operator stops"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn g16_a_status_write_that_fails_is_tried_again() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("status-write").await;
+    let faults = Faults::start(&cluster).await;
+    faults.inject(Fault {
+        method: "PATCH",
+        path: "/status",
+        code: 409,
+        reason: "Conflict",
+        times: 3,
+    });
+    let setup = Setup { server: Some(faults.address.clone()), ..Setup::default() };
+    let _operator = Operator::start_with(&cluster, &space, &setup).await;
+    zis::create(&space, "a", json!({})).await;
+    zis::make_ready(&space, "a", 2).await;
+    assert_eq!(faults.injected(), [409, 409, 409]);
+}
