@@ -184,7 +184,7 @@ async fn a_stop_signal_ends_it_in_good_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn g16_a_status_write_that_fails_is_tried_again() {
+async fn g16_w06_a_status_write_that_fails_is_tried_again() {
     let Some(cluster) = Cluster::shared().await else { return };
     let space = cluster.space("status-write").await;
     let faults = Faults::start(&cluster).await;
@@ -200,4 +200,31 @@ async fn g16_a_status_write_that_fails_is_tried_again() {
     zis::create(&space, "a", json!({})).await;
     zis::make_ready(&space, "a", 2).await;
     assert_eq!(faults.injected(), [409, 409, 409]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn g15_a_delete_that_must_come_first_and_fails_holds_up_the_apply() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("delete-first").await;
+    let faults = Faults::start(&cluster).await;
+    let setup = Setup { server: Some(faults.address.clone()), ..Setup::default() };
+    let _operator = Operator::start_with(&cluster, &space, &setup).await;
+    zis::create(&space, "a", json!({ "minReplicas": 3, "maxReplicas": 10 })).await;
+    let replicas = || async { zis::deployment(&space, "a-primary").await.spec.unwrap().replicas };
+    eventually("three replicas", replicas, |replicas| *replicas == Some(3)).await;
+
+    faults.inject(Fault {
+        method: "DELETE",
+        path: "horizontalpodautoscalers/",
+        code: 500,
+        reason: "InternalError",
+        times: 100_000,
+    });
+    let patch = json!({ "spec": { "minReplicas": 0, "maxReplicas": 0 } });
+    space.edit::<ZerfooInferenceService>("a", patch).await;
+    let reason = "InfrastructureError";
+    let object = zis::wait_condition(&space, "a", "DependenciesReachable", "False", reason).await;
+    let message = &zis::condition(&object, "DependenciesReachable").unwrap().message;
+    assert!(message.starts_with("Failed to delete resources: "), "{message}");
+    assert_eq!(replicas().await, Some(3), "the autoscaler is still there and would fight");
 }

@@ -215,10 +215,6 @@ impl Cache {
         objects.map(|object| (object.key.clone(), object.resource_version.clone())).collect()
     }
 
-    pub fn is_open(&self, kind: &Kind) -> bool {
-        self.read().contains_key(kind)
-    }
-
     // A panic elsewhere while the lock was held leaves complete entries behind: each change below is
     // one insert or one remove.
     fn read(&self) -> RwLockReadGuard<'_, HashMap<Kind, KindCache>> {

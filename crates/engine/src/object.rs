@@ -51,10 +51,6 @@ impl Object {
         serde_json::from_str(&self.json).unwrap_or_default()
     }
 
-    pub fn json(&self) -> &str {
-        &self.json
-    }
-
     pub fn from_value(value: Value) -> Result<Self, serde_json::Error> {
         Watched::from_value(value).map(Self::from)
     }

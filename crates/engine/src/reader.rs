@@ -135,3 +135,6 @@ impl Reader for ClusterReader {
         self.apis.serves(kind)
     }
 }
+
+#[cfg(test)]
+mod tests;
