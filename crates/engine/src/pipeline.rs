@@ -132,7 +132,9 @@ impl<D: Domain> Pipeline<D> {
         let mut look = look(&self.domain, &self.reader, object, now).await;
         let mut applied = Applied::default();
         let mut settled = false;
-        for _ in 0..ROUNDS {
+        let before = Before::of(stored);
+        let is_new_wish = before.observed_generation != Some(stored.generation);
+        for round in 0..ROUNDS {
             let decision = match &look.health.manual {
                 Some(_) => state::decide_manual(&look.health.components),
                 None => state::decide(&look.health.components),
@@ -142,9 +144,13 @@ impl<D: Domain> Pipeline<D> {
                 break;
             }
             let applying = self.applier.run(&parent, &look.plan);
-            let round = applying.instrument(debug_span!("apply")).await;
-            settled = round.written == 0 || !round.failures.is_empty();
-            applied.add(round);
+            let mut outcome = applying.instrument(debug_span!("apply")).await;
+            if is_new_wish && round == 0 {
+                // What changes first was asked for; what must be changed again is drift.
+                outcome.corrections.clear();
+            }
+            settled = outcome.written == 0 || !outcome.failures.is_empty();
+            applied.add(outcome);
             if applied.written > 0 {
                 look = self::look(&self.domain, &self.reader, object, now).await;
             }
@@ -152,7 +158,6 @@ impl<D: Domain> Pipeline<D> {
                 break;
             }
         }
-        let before = Before::of(stored);
         let verdict = judge(&look.health, &applied.failures, &before, stored.generation, now);
         let mut pass = conclude(&verdict, &applied, &look.plan);
         if !settled {
@@ -171,10 +176,8 @@ impl<D: Domain> Pipeline<D> {
         }
         let reference = self.reference(stored);
         self.reporter.conditions(&reference, &before.conditions, &verdict.conditions, now).await;
-        if before.observed_generation == Some(stored.generation) {
-            self.reporter.corrections(&reference, &applied.corrections).await;
-        } else {
-            // What changed now was asked for; only the wish itself may be worth a remark.
+        self.reporter.corrections(&reference, &applied.corrections).await;
+        if is_new_wish {
             self.reporter.notices(&reference, &look.health.notices).await;
         }
         pass

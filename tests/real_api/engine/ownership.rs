@@ -27,6 +27,17 @@ async fn w07_a_field_taken_from_an_owned_child_is_forced_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_edit_in_the_midst_of_the_first_pass_is_told_of() {
+    let Some(engine) = Engine::start("midst").await else { return };
+    let edited = config_map("a", "edited");
+    engine.create("a", json!({ "owned": [config_map("a", "x")], "edited": edited })).await;
+    wait_child::<ConfigMap>(&engine, "a", |_| true).await;
+    engine.space.edit::<ConfigMap>("a", json!({ "data": edited["data"] })).await;
+    let told = |events: &Vec<(String, i32)>| events.contains(&("DriftCorrected".to_owned(), 1));
+    eventually("the correction", || engine.events("a"), told).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn w07_a_field_taken_from_a_shared_child_is_a_conflict_until_it_is_given_up() {
     let Some(engine) = Engine::start("conflict").await else { return };
     engine.create("a", json!({ "shared": [config_map("a", "ours")] })).await;

@@ -32,6 +32,7 @@ use windlass_engine::{
     state::State,
     status,
 };
+use windlass_tests::until;
 
 pub(super) const CONTROLLER: &str = "widget-controller";
 pub(super) const NAME_LABEL: &str = "test.windlass.dev/widget.name";
@@ -69,6 +70,8 @@ pub(super) struct Orders {
     clean_up: Vec<Value>,
     /// Patterns of labels that the children inherit.
     inherit: Vec<String>,
+    /// The second look waits until this ConfigMap is as here: somebody edits it in the midst of a pass.
+    edited: Option<Value>,
     panics: bool,
 }
 
@@ -166,6 +169,16 @@ impl<K: Ordered> Domain for WidgetDomain<K> {
             if reader.get(&kind, &key).await.unwrap().is_some() {
                 seen.remaining.push(body.clone());
             }
+        }
+        if let Some(edited) = &object.orders().edited
+            && self.passes.looks(&object.name_any()) == 1
+        {
+            let (kind, key) = address(edited, namespace.as_deref());
+            until("the edit", || async {
+                let live = reader.get(&kind, &key).await.unwrap().map(|live| live.value());
+                live.filter(|live| live["data"] == edited["data"]).ok_or("not yet".to_owned())
+            })
+            .await;
         }
         seen
     }
