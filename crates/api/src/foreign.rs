@@ -1,4 +1,8 @@
 //! Kinds of other projects: only the fields that Windlass writes or reads, which is also what
 //! server-side apply wants to be sent.
 
+pub mod destination_rule;
 pub mod http_route;
+pub mod inference_pool;
+pub mod pod_monitor;
+pub mod service_monitor;

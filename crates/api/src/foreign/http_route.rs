@@ -59,6 +59,17 @@ pub struct Rule {
 pub struct Match {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathMatch>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<HeaderMatch>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeaderMatch {
+    /// `Exact` or `RegularExpression`.
+    #[serde(rename = "type")]
+    pub type_: String,
+    pub name: String,
+    pub value: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +91,10 @@ pub struct Timeouts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BackendRef {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<i32>,

@@ -27,6 +27,7 @@ pub(crate) fn route(names: &Names, routing: &Routing, weights: Option<(i32, i32)
                         type_: "PathPrefix".to_owned(),
                         value: routing.path_prefix.clone(),
                     }),
+                    ..Default::default()
                 }],
                 // A streamed answer lasts as long as it lasts.
                 timeouts: Some(Timeouts { request: Some("0s".to_owned()) }),
@@ -38,7 +39,12 @@ pub(crate) fn route(names: &Names, routing: &Routing, weights: Option<(i32, i32)
 }
 
 fn backend(names: &Names, track: Track, weight: i32) -> BackendRef {
-    BackendRef { name: names.track(track), port: Some(SERVICE_PORT), weight: Some(weight) }
+    BackendRef {
+        name: names.track(track),
+        port: Some(SERVICE_PORT),
+        weight: Some(weight),
+        ..Default::default()
+    }
 }
 
 fn parent(parent: &ParentRef) -> ParentReference {

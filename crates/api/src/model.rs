@@ -1,0 +1,3 @@
+//! Group `model.otterscale.io`: models packed as OCI artifacts and served by vLLM.
+
+pub mod model_service;
