@@ -5,3 +5,4 @@
 //! `plan` and `status` speak; only `fetch` waits.
 
 pub mod inference_service;
+pub mod model_service;

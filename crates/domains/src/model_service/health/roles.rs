@@ -1,0 +1,147 @@
+//! The serving pods, role by role.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
+use windlass_engine::conditions::{ConditionUpdate, Observability, Status};
+use windlass_engine::fetch::Fetched;
+use windlass_engine::health::{self, Inspection, PodsView};
+use windlass_engine::state::State;
+
+use crate::model_service::compose::{Observed, live};
+use crate::model_service::names::{ROLE_LABEL, Role};
+use crate::model_service::{reasons, replicas};
+
+/// Ways in which pods wait that say nothing of why.
+const PLAIN_WAITING: [&str; 5] =
+    ["PodsPending", "PodsStarting", "PodsProgressing", "Pulling", "PodsReady"];
+
+pub(crate) struct RoleHealth {
+    pub(crate) role: Role,
+    /// `None` if there is no Deployment.
+    present: bool,
+    pub(crate) desired: i32,
+    pub(crate) ready: i32,
+    pub(super) inspection: Inspection,
+    /// What keeps pods waiting, where they say.
+    pub(super) obstacle: Option<String>,
+}
+
+/// The roles that the spec asks for; where it makes no sense, those that there are.
+pub(crate) fn roles(observed: &Observed) -> Vec<RoleHealth> {
+    let answers = &observed.answers;
+    let wants_prefill = match &observed.meaning {
+        Ok(meaning) => meaning.prefill.is_some(),
+        Err(_) => answers.prefill.found().is_some(),
+    };
+    let prefill = wants_prefill.then(|| of(observed, Role::Prefill, &answers.prefill));
+    [of(observed, Role::Decode, &answers.decode)].into_iter().chain(prefill).collect()
+}
+
+fn of(observed: &Observed, role: Role, answer: &Fetched<Deployment>) -> RoleHealth {
+    if let Some(error) = answer.error() {
+        return RoleHealth {
+            role,
+            present: true,
+            desired: 0,
+            ready: 0,
+            inspection: Inspection::failed(error.clone()),
+            obstacle: None,
+        };
+    }
+    let deployment = live(answer);
+    let pods = deployment.and_then(|_| pods(observed, role));
+    let obstacle = pods.as_ref().and_then(obstacle);
+    let status = deployment.and_then(|deployment| deployment.status.as_ref());
+    RoleHealth {
+        role,
+        present: deployment.is_some(),
+        desired: deployment.map_or(0, replicas::size),
+        ready: status.and_then(|status| status.ready_replicas).unwrap_or_default(),
+        inspection: health::deployment(deployment, pods),
+        obstacle,
+    }
+}
+
+fn pods(observed: &Observed, role: Role) -> Option<Inspection> {
+    let all = observed.answers.pods.found()?;
+    let pods: Vec<Pod> = all.iter().filter(|pod| is_of(pod, role)).cloned().collect();
+    let view =
+        PodsView { pods: &pods, events: &observed.answers.events, logs: &observed.answers.logs };
+    Some(health::pods(&view))
+}
+
+fn is_of(pod: &Pod, role: Role) -> bool {
+    let labels = pod.metadata.labels.as_ref();
+    labels.and_then(|labels| labels.get(ROLE_LABEL)).is_some_and(|value| value == role.as_str())
+}
+
+fn obstacle(pods: &Inspection) -> Option<String> {
+    let reason = pods.reason.as_deref().filter(|reason| !PLAIN_WAITING.contains(reason))?;
+    let message = pods.message.as_deref().filter(|message| !message.is_empty());
+    Some(message.unwrap_or(reason).to_owned())
+}
+
+impl RoleHealth {
+    pub(super) fn is_missing(&self) -> bool {
+        !self.present
+    }
+
+    /// Every pod is of the current revision, and there are as many as are wanted.
+    pub(super) fn is_settled(&self) -> bool {
+        self.inspection.state().is_ready() && self.ready >= self.desired
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.role.as_str()
+    }
+
+    pub(super) fn title(&self) -> &'static str {
+        match self.role {
+            Role::Decode => "Decode",
+            Role::Prefill => "Prefill",
+        }
+    }
+
+    pub(super) fn reason(&self) -> &str {
+        match said(self.inspection.reason.as_deref(), &self.inspection, |e| &e.reason) {
+            // As the Deployment itself names it.
+            "RolloutStalled" => reasons::PROGRESS_DEADLINE_EXCEEDED,
+            reason => reason,
+        }
+    }
+
+    pub(super) fn message(&self) -> &str {
+        said(self.inspection.message.as_deref(), &self.inspection, |e| &e.message)
+    }
+
+    pub(super) fn condition(&self) -> ConditionUpdate {
+        let type_ = match self.role {
+            Role::Decode => reasons::DECODE_READY,
+            Role::Prefill => reasons::PREFILL_READY,
+        };
+        // What is wrong here is told by `Ready`, in an event too.
+        let silent = Observability::silent();
+        if self.present && self.desired == 0 && !self.inspection.state().is_error() {
+            let message = "Scaled to zero pods";
+            return ConditionUpdate::new(type_, Status::False, reasons::SCALED_TO_ZERO, message)
+                .with(silent);
+        }
+        let ready = self.is_settled();
+        let waits = !ready && self.inspection.state() == State::Ready;
+        let (reason, message) = if waits {
+            (reasons::PARTIALLY_READY, format!("{}/{} replicas ready", self.ready, self.desired))
+        } else {
+            (self.reason(), self.message().to_owned())
+        };
+        ConditionUpdate::new(type_, Status::from(ready), reason, message).with(silent)
+    }
+}
+
+fn said<'a>(
+    own: Option<&'a str>,
+    inspection: &'a Inspection,
+    of_error: impl Fn(&'a windlass_engine::error::Error) -> &'a String,
+) -> &'a str {
+    let error = inspection.errors.first().map(|error| of_error(error).as_str());
+    own.or(error).unwrap_or_default()
+}

@@ -1,0 +1,63 @@
+//! The container that fetches the model before the server starts.
+
+use k8s_openapi::api::core::v1::{Container, EnvVar};
+
+use super::environment::variable;
+use super::security::locked_down;
+use super::{Pods, volumes};
+
+pub(crate) const UNPACK: &str = "model-unpack";
+
+/// `None` where the administrator unpacks in another way, or there is nothing to unpack.
+pub(super) fn container(pods: Pods<'_>) -> Option<Container> {
+    let image = &pods.blueprint.settings.kit_image;
+    if image.is_empty() || pods.blueprint.spec.model.image.is_empty() {
+        return None;
+    }
+    let credentials = volumes::docker_config_paths(pods);
+    Some(Container {
+        name: UNPACK.to_owned(),
+        image: Some(image.clone()),
+        command: Some(vec!["/bin/sh".to_owned(), "-c".to_owned()]),
+        args: Some(vec![script(pods.blueprint.wanted.plain_http, credentials.len())]),
+        env: Some(env(pods, &credentials)),
+        volume_mounts: Some(volumes::unpack_mounts(pods)),
+        security_context: Some(locked_down()),
+        ..Default::default()
+    })
+}
+
+fn env(pods: Pods<'_>, credentials: &[String]) -> Vec<EnvVar> {
+    let mut env = vec![
+        variable("OCI_MODEL_IMAGE", &pods.blueprint.spec.model.image),
+        variable("MODEL_MOUNT_PATH", &pods.blueprint.wanted.mount_path),
+        variable("KITOPS_HOME", volumes::SCRATCH_PATH),
+    ];
+    if let Some(first) = credentials.first() {
+        env.push(variable("DOCKER_CONFIG", first));
+    }
+    if credentials.len() > 1 {
+        env.push(variable("DOCKER_CONFIGS", credentials.join(" ")));
+    }
+    env
+}
+
+/// The copy that fetching leaves behind is as large as the model, and of no use to the server.
+fn script(plain_http: bool, credentials: usize) -> String {
+    let transport = if plain_http { " --plain-http" } else { "" };
+    let unpack = format!(r#"kit unpack "$OCI_MODEL_IMAGE"{transport} -o -d "$MODEL_MOUNT_PATH""#);
+    let fetch = if credentials > 1 {
+        // The tool takes one set of credentials at a time.
+        format!(
+            "fetched=no\n\
+             for DOCKER_CONFIG in $DOCKER_CONFIGS; do\n  \
+               export DOCKER_CONFIG\n  \
+               if {unpack}; then fetched=yes; break; fi\n\
+             done\n\
+             [ \"$fetched\" = yes ]"
+        )
+    } else {
+        unpack
+    };
+    format!("set -eu\nmkdir -p \"$KITOPS_HOME\"\n{fetch}\nrm -rf \"${{KITOPS_HOME:?}}\"/*\n")
+}

@@ -1,0 +1,262 @@
+//! From meaning to changes: what to apply, what to delete, when to look again.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use windlass_api::foreign::destination_rule::DestinationRule;
+use windlass_api::foreign::http_route::HttpRoute;
+use windlass_api::foreign::inference_pool::InferencePool;
+use windlass_api::foreign::pod_monitor::PodMonitor;
+use windlass_api::foreign::service_monitor::ServiceMonitor;
+use windlass_api::model::model_service::ModelService;
+use windlass_engine::domain::Cleanup;
+use windlass_engine::fetch::Fetched;
+use windlass_engine::plan::{Ownership, Plan, Strategy, When};
+
+use super::compose::{self, ClusterRbac, Meaning, Observed, Refusal, live, stays};
+use super::epp_config::ConfigFile;
+use super::fetch::is_stuck_on_its_node;
+use super::names::{NAME_LABEL, Role, VERSION_LABEL};
+use super::objects::epp_deployment::{self, Marks};
+use super::objects::{
+    Blueprint, Pods, destination_rule, epp_cluster_role, epp_config_map, epp_role, epp_service,
+    epp_service_account, epp_token_secret, http_route, inference_pool, pod_monitor,
+    service_monitor, serving_deployment,
+};
+use super::settings::Settings;
+
+/// Events of pods are not watched; while one may come that explains a pod, they are read again.
+const EXPLAIN_AGAIN: Duration = Duration::from_secs(30);
+
+/// What stands in the way is not ours and therefore not watched.
+const CONFLICT_AGAIN: Duration = Duration::from_secs(300);
+
+pub(super) fn plan(settings: &Settings, object: &ModelService, observed: &Observed) -> Plan {
+    let mut plan = Plan::default();
+    match &observed.meaning {
+        Ok(meaning) => {
+            let wanted = &meaning.wanted;
+            let names = &observed.names;
+            let blueprint = Blueprint { names, spec: &object.spec, wanted, settings };
+            apply_roles(&mut plan, blueprint, meaning);
+            apply_picker(&mut plan, blueprint, object, observed, meaning);
+            apply_cluster_rbac(&mut plan, observed, meaning);
+            apply_traffic(&mut plan, blueprint, observed, meaning);
+            apply_monitors(&mut plan, blueprint, observed, meaning);
+            remove(&mut plan, object, observed, meaning);
+        }
+        // Nothing is changed, and nothing removed, on behalf of a spec that makes no sense.
+        Err(Refusal::InvalidSpec(_)) => return plan,
+        Err(Refusal::Conflict { .. }) => plan.requeue_after(CONFLICT_AGAIN),
+    }
+    let mut pods = observed.answers.pods.found().into_iter().flatten();
+    if pods.any(is_stuck_on_its_node) {
+        plan.requeue_after(EXPLAIN_AGAIN);
+    }
+    plan
+}
+
+fn apply_roles(plan: &mut Plan, blueprint: Blueprint<'_>, meaning: &Meaning) {
+    // The pool first: see the module `pairing`.
+    if meaning.pairing.holds() {
+        return;
+    }
+    let prefill = blueprint.spec.prefill.as_ref().zip(meaning.prefill.as_ref());
+    let roles = [
+        Some((Role::Decode, &blueprint.spec.decode, &meaning.decode)),
+        prefill.map(|(spec, workload)| (Role::Prefill, spec, workload)),
+    ];
+    for (role, spec, workload) in roles.into_iter().flatten() {
+        plan.apply(&serving_deployment::serving_deployment(
+            Pods { blueprint, role, spec },
+            &workload.revision,
+            workload.template.clone(),
+            workload.replicas,
+        ));
+    }
+}
+
+fn apply_picker(
+    plan: &mut Plan,
+    blueprint: Blueprint<'_>,
+    object: &ModelService,
+    observed: &Observed,
+    meaning: &Meaning,
+) {
+    let Blueprint { names, wanted, .. } = blueprint;
+    let file: ConfigFile = meaning.epp_config;
+    let generation = object.metadata.generation.unwrap_or_default();
+    plan.apply(&epp_service_account::epp_service_account(names));
+    plan.apply(&epp_config_map::epp_config_map(names, file));
+    plan.apply(&epp_service::epp_service(names, wanted.epp.port));
+    plan.apply(&epp_role::epp_role(names, wanted.epp.replicas));
+    plan.apply(&epp_role::epp_role_binding(names));
+    if wanted.token_secret && token_mark(observed) != Some(generation) {
+        // Written once for each generation: whether it exists cannot be read.
+        let secret = epp_token_secret::epp_token_secret(names);
+        plan.add(&secret, Ownership::Owned, Strategy::CreateOnce);
+    }
+    let marks =
+        Marks { revision: &meaning.epp.revision, token: wanted.token_secret.then_some(generation) };
+    let template = meaning.epp.template.clone();
+    let replicas = meaning.epp.replicas;
+    plan.apply(&epp_deployment::epp_deployment(blueprint, marks, template, replicas));
+}
+
+fn token_mark(observed: &Observed) -> Option<i64> {
+    live(&observed.answers.epp).and_then(epp_deployment::token_mark)
+}
+
+fn apply_cluster_rbac(plan: &mut Plan, observed: &Observed, meaning: &Meaning) {
+    match &meaning.cluster_rbac {
+        ClusterRbac::NotWanted => {}
+        ClusterRbac::Wanted => {
+            plan.apply_shared(&cluster_role(observed));
+            plan.apply_shared(&cluster_role_binding(observed));
+        }
+        ClusterRbac::Conflict(_) => plan.requeue_after(CONFLICT_AGAIN),
+    }
+}
+
+fn cluster_role(observed: &Observed) -> ClusterRole {
+    let mut role = epp_cluster_role::epp_cluster_role(&observed.names);
+    let live = observed.answers.cluster_role.found().map(|live| &live.metadata);
+    keep_version(&mut role.metadata, live);
+    role
+}
+
+fn cluster_role_binding(observed: &Observed) -> ClusterRoleBinding {
+    let mut binding = epp_cluster_role::epp_cluster_role_binding(&observed.names);
+    let live = observed.answers.cluster_role_binding.found().map(|live| &live.metadata);
+    keep_version(&mut binding.metadata, live);
+    binding
+}
+
+/// What has no owner is not written by force, and the operator before us may still hold this label.
+fn keep_version(metadata: &mut ObjectMeta, live: Option<&ObjectMeta>) {
+    let live = live.and_then(|live| live.labels.as_ref()?.get(VERSION_LABEL));
+    if let (Some(version), Some(labels)) = (live, &mut metadata.labels) {
+        labels.insert(VERSION_LABEL.to_owned(), version.clone());
+    }
+}
+
+fn apply_traffic(
+    plan: &mut Plan,
+    blueprint: Blueprint<'_>,
+    observed: &Observed,
+    meaning: &Meaning,
+) {
+    let Blueprint { names, spec, wanted, .. } = blueprint;
+    let answers = &observed.answers;
+    if answers.pool.is_some() {
+        plan.apply(&inference_pool::inference_pool(blueprint, meaning.pairing.only()));
+    }
+    if let Some(gateway) = meaning.gateway.clone().filter(|_| answers.route.is_some()) {
+        plan.apply(&http_route::http_route(names, spec, gateway));
+    }
+    if meaning.mesh && answers.rule.is_some() {
+        plan.apply(&destination_rule::destination_rule(names, wanted.epp.port));
+    }
+}
+
+fn apply_monitors(
+    plan: &mut Plan,
+    blueprint: Blueprint<'_>,
+    observed: &Observed,
+    meaning: &Meaning,
+) {
+    let Blueprint { names, wanted, settings, .. } = blueprint;
+    let answers = &observed.answers;
+    let pod_monitors = wanted.pod_monitors.as_ref().filter(|_| answers.decode_monitor.is_some());
+    if let Some(monitoring) = pod_monitors {
+        plan.apply(&pod_monitor::pod_monitor(names, Role::Decode, monitoring));
+        if meaning.prefill.is_some() {
+            plan.apply(&pod_monitor::pod_monitor(names, Role::Prefill, monitoring));
+        }
+    }
+    if wanted.service_monitor && answers.service_monitor.is_some() {
+        let auth = settings.metrics_endpoint_auth;
+        plan.apply(&service_monitor::service_monitor(names, auth));
+    }
+}
+
+/// Only what was seen: a pass at rest asks for nothing.
+fn remove(plan: &mut Plan, object: &ModelService, observed: &Observed, meaning: &Meaning) {
+    let Observed { names, answers, .. } = observed;
+    let (namespace, wanted) = (names.namespace(), &meaning.wanted);
+    let (decode, prefill) = (names.role(Role::Decode), names.role(Role::Prefill));
+    let after = When::AfterApply;
+    if meaning.prefill.is_none() {
+        if live(&answers.prefill).is_some() {
+            plan.delete::<Deployment>(namespace, &prefill, after);
+        }
+        if is_there(answers.prefill_monitor.as_ref()) {
+            plan.delete::<PodMonitor>(namespace, &prefill, after);
+        }
+    } else if wanted.pod_monitors.is_none() && is_there(answers.prefill_monitor.as_ref()) {
+        plan.delete::<PodMonitor>(namespace, &prefill, after);
+    }
+    if wanted.pod_monitors.is_none() && is_there(answers.decode_monitor.as_ref()) {
+        plan.delete::<PodMonitor>(namespace, &decode, after);
+    }
+    if !wanted.service_monitor && is_there(answers.service_monitor.as_ref()) {
+        plan.delete::<ServiceMonitor>(namespace, names.epp(), after);
+    }
+    if meaning.gateway.is_none() && is_there(answers.route.as_ref()) {
+        plan.delete::<HttpRoute>(namespace, names.name(), after);
+    }
+    if !meaning.mesh && is_there(answers.rule.as_ref()) {
+        plan.delete::<DestinationRule>(namespace, names.epp(), after);
+    }
+    let legacy = answers.legacy_pool.as_ref().and_then(Fetched::found);
+    if legacy.is_some_and(|pool| stays(&pool.metadata) && compose::is_owned(object, &pool.metadata))
+    {
+        plan.delete::<InferencePool>(namespace, names.epp(), after);
+    }
+    if !wanted.token_secret && token_mark(observed).is_some() {
+        // Before the mark goes that tells of it.
+        plan.delete::<Secret>(namespace, &names.token_secret(), When::BeforeApply);
+    }
+    if meaning.cluster_rbac == ClusterRbac::NotWanted {
+        remove_cluster_rbac(plan, observed);
+    }
+}
+
+fn is_there<T>(answer: Option<&Fetched<T>>) -> bool {
+    answer.is_some_and(|answer| answer.found().is_some())
+}
+
+/// Whether there was something to remove. What the operator before us made is claimed first, as only
+/// what carries the service's name is ours to delete.
+fn remove_cluster_rbac(plan: &mut Plan, observed: &Observed) -> bool {
+    let Observed { names, answers, .. } = observed;
+    let name = names.cluster_rbac();
+    let ours = |metadata: &&ObjectMeta| compose::is_of_this_service(names, metadata);
+    let unclaimed = |metadata: &ObjectMeta| {
+        !metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(NAME_LABEL))
+    };
+    let role = answers.cluster_role.found().map(|role| &role.metadata).filter(ours);
+    let binding = answers.cluster_role_binding.found().map(|live| &live.metadata).filter(ours);
+    if role.is_some_and(unclaimed) {
+        plan.apply_shared(&cluster_role(observed));
+    }
+    if binding.is_some_and(unclaimed) {
+        plan.apply_shared(&cluster_role_binding(observed));
+    }
+    if role.is_some() {
+        plan.delete::<ClusterRole>(None, &name, When::AfterApply);
+    }
+    if binding.is_some() {
+        plan.delete::<ClusterRoleBinding>(None, &name, When::AfterApply);
+    }
+    role.is_some() || binding.is_some()
+}
+
+/// Everything in the namespace goes by itself; what is outside of it does not.
+pub(super) fn cleanup(observed: &Observed) -> Cleanup {
+    let mut plan = Plan::default();
+    if remove_cluster_rbac(&mut plan, observed) { Cleanup::Pending(plan) } else { Cleanup::Done }
+}

@@ -1,0 +1,173 @@
+//! Of what a pod template is made, and which of its parts are kept as they are.
+//!
+//! Loading a model takes long and devices are scarce, so pods are replaced only when the service
+//! itself asks for something else: not because another operator wrote the Deployment before, nor
+//! because this one has a new version. Therefore each Deployment carries its *revision*, a hash of
+//! all that the spec and the settings say about its pods. As long as that is the wanted one, the parts
+//! that are ours to choose are taken from the live template: the version label, the server's probes,
+//! the shared memory, and the whole step that unpacks the model (its script with TLS or without, its
+//! image and its credentials). When the revision changes the pods are replaced anyway, and get
+//! everything in its present form.
+//!
+//! A Deployment without a revision is of the operator before us. It counts as wanted if that operator
+//! had seen the current generation and the live main container runs the wanted image with the
+//! wanted arguments; then nothing is left that would have to change.
+//!
+//! What goes into the hash, and how, must never change, or every pod of every service is replaced.
+//! Fields that are new in the spec do no harm as long as they are left out where they are not set.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec};
+use serde_json::{Value, json};
+use windlass_api::model::model_service::{ModelService, Role as RoleSpec};
+use windlass_engine::names::hash;
+
+use super::epp_config::ConfigFile;
+use super::names::{REVISION_ANNOTATION, Role, VERSION_LABEL};
+use super::objects::{Blueprint, Pods, server, unpack, volumes};
+
+#[cfg(test)]
+mod tests;
+
+const DIGITS: usize = 16;
+
+/// The revision of a role's pods. Settings that matter only while a pod starts are left out: they
+/// reach pods when those are replaced for another reason.
+pub(super) fn of_role(pods: Pods<'_>) -> String {
+    let Blueprint { spec, wanted, settings, .. } = pods.blueprint;
+    // How many pods there are and how they are replaced is not part of them.
+    let role = RoleSpec { replicas: 1, strategy: None, ..pods.spec.clone() };
+    let proxy = spec.routing_proxy.as_ref().filter(|_| pods.role == Role::Decode);
+    let traces = proxy.is_some() && settings.tracing.enabled;
+    hashed(&json!({
+        "role": pods.role.as_str(),
+        "model": spec.model,
+        "engine": spec.engine,
+        "engineImage": wanted.engine_image,
+        "accelerator": spec.accelerator,
+        "pods": role,
+        "proxy": proxy.map(|proxy| json!([proxy, wanted.proxy_image])),
+        "tracing": traces.then(|| tracing(pods.blueprint)),
+    }))
+}
+
+/// The revision of the endpoint picker.
+pub(super) fn of_picker(blueprint: Blueprint<'_>, file: ConfigFile) -> String {
+    let Blueprint { wanted, settings, .. } = blueprint;
+    let epp = &wanted.epp;
+    hashed(&json!({
+        "image": epp.image,
+        "port": epp.port,
+        "several": epp.replicas > 1,
+        "resources": epp.resources,
+        "config": file.hash(),
+        "auth": settings.metrics_endpoint_auth,
+        "tracing": settings.tracing.enabled.then(|| tracing(blueprint)),
+    }))
+}
+
+fn tracing(blueprint: Blueprint<'_>) -> Value {
+    let tracing = &blueprint.settings.tracing;
+    json!([tracing.otel_endpoint, tracing.sampler, tracing.sampler_arg])
+}
+
+fn hashed(inputs: &Value) -> String {
+    hash(&sorted(inputs).to_string(), DIGITS)
+}
+
+/// Maps as lists of pairs in the order of their keys, whatever order a build of the library keeps.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut pairs: Vec<_> = map.iter().collect();
+            pairs.sort_by_key(|(key, _)| *key);
+            pairs.into_iter().map(|(key, value)| json!([key, sorted(value)])).collect()
+        }
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        other => other.clone(),
+    }
+}
+
+/// Whether the live Deployment is of the wanted revision, so that its pods need not be replaced.
+pub(super) fn is_wanted(
+    service: &ModelService,
+    live: &Deployment,
+    revision: &str,
+    template: &PodTemplateSpec,
+) -> bool {
+    match known(live) {
+        Some(known) => known == revision,
+        None => was_observed(service) && runs_the_same(live, template),
+    }
+}
+
+fn known(live: &Deployment) -> Option<&str> {
+    live.metadata.annotations.as_ref()?.get(REVISION_ANNOTATION).map(String::as_str)
+}
+
+fn was_observed(service: &ModelService) -> bool {
+    let observed = service.status.as_ref().and_then(|status| status.observed_generation);
+    observed.is_some() && observed == service.metadata.generation
+}
+
+fn runs_the_same(live: &Deployment, template: &PodTemplateSpec) -> bool {
+    let main = |pod: &PodSpec| {
+        let container = pod.containers.first()?;
+        Some((container.image.clone(), container.command.clone(), container.args.clone()))
+    };
+    let live = live.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    live.and_then(main) == template.spec.as_ref().and_then(main)
+}
+
+/// Takes the parts that are ours to choose from the live template.
+pub(super) fn keep_live_form(template: &mut PodTemplateSpec, live: &Deployment) {
+    let Some(live) = live.spec.as_ref().map(|spec| &spec.template) else { return };
+    keep_version_label(template, live);
+    let (Some(pod), Some(live)) = (&mut template.spec, &live.spec) else { return };
+    keep_unpacking(pod, live);
+    keep_server(pod, live);
+}
+
+fn keep_version_label(template: &mut PodTemplateSpec, live: &PodTemplateSpec) {
+    let live = live.metadata.as_ref().and_then(|metadata| metadata.labels.as_ref());
+    let version = live.and_then(|labels| labels.get(VERSION_LABEL));
+    let labels = template.metadata.as_mut().and_then(|metadata| metadata.labels.as_mut());
+    if let (Some(version), Some(labels)) = (version, labels) {
+        labels.insert(VERSION_LABEL.to_owned(), version.clone());
+    }
+}
+
+fn keep_unpacking(pod: &mut PodSpec, live: &PodSpec) {
+    let is_unpack = |container: &&Container| container.name == unpack::UNPACK;
+    let live_unpack = live.init_containers.iter().flatten().find(is_unpack);
+    let unpack =
+        pod.init_containers.iter_mut().flatten().find(|container| is_unpack(&&**container));
+    if let (Some(live_unpack), Some(unpack)) = (live_unpack, unpack) {
+        unpack.clone_from(live_unpack);
+        keep_volumes(pod, live, volumes::is_for_unpacking);
+    }
+}
+
+fn keep_server(pod: &mut PodSpec, live: &PodSpec) {
+    let is_server = |container: &&Container| container.name == server::SERVER;
+    let Some(live_server) = live.containers.iter().find(is_server) else { return };
+    let Some(server) = pod.containers.iter_mut().find(|container| is_server(&&**container)) else {
+        return;
+    };
+    server.startup_probe.clone_from(&live_server.startup_probe);
+    server.readiness_probe.clone_from(&live_server.readiness_probe);
+    server.liveness_probe.clone_from(&live_server.liveness_probe);
+    let is_shared = |name: &str| name == volumes::SHARED_MEMORY;
+    let mounts = server.volume_mounts.get_or_insert_default();
+    mounts.retain(|mount| !is_shared(&mount.name));
+    let live_mounts = live_server.volume_mounts.iter().flatten();
+    mounts.extend(live_mounts.filter(|mount| is_shared(&mount.name)).cloned());
+    keep_volumes(pod, live, is_shared);
+}
+
+fn keep_volumes(pod: &mut PodSpec, live: &PodSpec, which: impl Fn(&str) -> bool) {
+    let volumes = pod.volumes.get_or_insert_default();
+    volumes.retain(|volume| !which(&volume.name));
+    let live_volumes = live.volumes.iter().flatten();
+    volumes.extend(live_volumes.filter(|volume| which(&volume.name)).cloned());
+}

@@ -1,0 +1,177 @@
+use k8s_openapi::api::core::v1::Probe;
+use serde_json::json;
+use windlass_engine::fetch::Fetched;
+
+use super::*;
+use crate::model_service::Settings;
+use crate::model_service::fetch::Answers;
+use crate::model_service::fixture::{
+    base, body, edited, live as live_of, live_epp, names, observe, plan_as, plan_of, seen,
+    service_with, settings, settled,
+};
+
+/// The Deployment of the base as the operator before us wrote it.
+fn predecessors() -> Deployment {
+    let mut deployment = live_of(&base(), Role::Decode);
+    deployment.metadata.annotations = None;
+    let template = &mut deployment.spec.as_mut().unwrap().template;
+    let labels = template.metadata.as_mut().unwrap().labels.as_mut().unwrap();
+    labels.insert(VERSION_LABEL.to_owned(), "v1.0.1".to_owned());
+    let pod = template.spec.as_mut().unwrap();
+    let server = &mut pod.containers[0];
+    server.startup_probe = None;
+    server.readiness_probe = None;
+    server.liveness_probe = None;
+    server.volume_mounts.as_mut().unwrap().retain(|mount| mount.name != volumes::SHARED_MEMORY);
+    pod.volumes.as_mut().unwrap().retain(|volume| volume.name != volumes::SHARED_MEMORY);
+    let unpack = &mut pod.init_containers.as_mut().unwrap()[0];
+    unpack.image = Some("ghcr.io/kitops-ml/kitops:v1.10.0".to_owned());
+    unpack.args = Some(vec!["set -euo pipefail\nkit unpack --plain-http\n".to_owned()]);
+    deployment
+}
+
+fn template_of(service: &ModelService, live: &Deployment) -> PodTemplateSpec {
+    let cluster = Answers { decode: Fetched::Found(live.clone()), ..settled(&base()) };
+    observe(service, cluster).meaning.unwrap().decode.template
+}
+
+fn live_template(live: &Deployment) -> &PodTemplateSpec {
+    &live.spec.as_ref().unwrap().template
+}
+
+#[test]
+fn taking_over_replaces_no_pod() {
+    let live = predecessors();
+    assert_eq!(&template_of(&seen(base()), &live), live_template(&live));
+}
+
+#[test]
+fn taking_over_does_not_set_a_deadline_for_pods_without_probes() {
+    let cluster = Answers { decode: Fetched::Found(predecessors()), ..settled(&base()) };
+    let plan = plan_of(&seen(base()), cluster);
+    let spec = &body(&plan, "Deployment", &names().role(Role::Decode))["spec"];
+    assert!(spec.get("progressDeadlineSeconds").is_none());
+}
+
+#[test]
+fn once_the_service_changes_its_pods_get_everything_new() {
+    let live = predecessors();
+    for change in [
+        json!({ "engine": { "args": ["--max-model-len=4096"] } }),
+        json!({ "decode": { "nodeSelector": { "zone": "a" } } }),
+        json!({ "decode": { "probes": { "liveness": { "periodSeconds": 30 } } } }),
+        json!({ "decode": { "sharedMemory": { "sizeLimit": "8Gi" } } }),
+        json!({ "model": { "insecure": true } }),
+    ] {
+        let changed = edited(&seen(base()), change.clone());
+        // Taken over once, so that the revision stands on the Deployment.
+        let mut marked = live.clone();
+        let revision = observe(&seen(base()), settled(&base())).meaning.unwrap().decode.revision;
+        let annotation = (REVISION_ANNOTATION.to_owned(), revision);
+        marked.metadata.annotations = Some([annotation].into());
+        let template = template_of(&changed, &marked);
+        let labels = template.metadata.unwrap().labels.unwrap();
+        assert!(!labels.contains_key(VERSION_LABEL), "{change}");
+        let pod = template.spec.unwrap();
+        assert!(pod.containers[0].readiness_probe.is_some(), "{change}");
+        assert!(pod.volumes.unwrap().iter().any(|v| v.name == volumes::SHARED_MEMORY), "{change}");
+        let script = pod.init_containers.unwrap()[0].args.clone().unwrap()[0].clone();
+        let plain = change.pointer("/model/insecure").is_some();
+        assert_eq!(script.contains("--plain-http"), plain, "{change}");
+    }
+}
+
+#[test]
+fn a_change_of_something_else_replaces_no_pod() {
+    let live = predecessors();
+    let revision = observe(&seen(base()), settled(&base())).meaning.unwrap().decode.revision;
+    let mut marked = live.clone();
+    marked.metadata.annotations = Some([(REVISION_ANNOTATION.to_owned(), revision)].into());
+    for change in [
+        json!({ "decode": { "replicas": 5 } }),
+        json!({ "decode": { "strategy": { "type": "Recreate" } } }),
+        json!({ "httpRoute": { "gatewayRef": { "name": "gw" } } }),
+        json!({ "inferencePool": { "endpointPicker": { "replicas": 2 } } }),
+        json!({ "monitoring": { "podMonitor": { "enabled": false } } }),
+    ] {
+        let changed = edited(&seen(base()), change.clone());
+        assert_eq!(&template_of(&changed, &marked), live_template(&live), "{change}");
+    }
+}
+
+#[test]
+fn a_change_that_the_operator_before_us_never_saw_is_made_in_full() {
+    let changed = edited(&seen(base()), json!({ "engine": { "args": ["--other"] } }));
+    let template = template_of(&changed, &predecessors());
+    assert!(template.spec.unwrap().containers[0].startup_probe.is_some());
+    // It was seen by now, but not carried out.
+    let template = template_of(&seen(changed), &predecessors());
+    assert!(template.spec.unwrap().containers[0].startup_probe.is_some());
+}
+
+#[test]
+fn m06_a_new_version_of_the_operator_restarts_nothing() {
+    let mut decode = live_of(&base(), Role::Decode);
+    // As if an older version of ours had probed in another way.
+    let server = &mut decode.spec.as_mut().unwrap().template.spec.as_mut().unwrap().containers[0];
+    server.liveness_probe = Some(Probe { period_seconds: Some(77), ..Default::default() });
+    let epp = live_epp(&base());
+    let newer = Settings { version: "v9".to_owned(), ..settings() };
+    let cluster = Answers { decode: Fetched::Found(decode.clone()), ..settled(&base()) };
+    let plan = plan_as(&newer, &seen(base()), cluster);
+    for live in [decode, epp] {
+        let name = live.metadata.name.clone().unwrap();
+        let template = &body(&plan, "Deployment", &name)["spec"]["template"];
+        assert_eq!(template, &serde_json::to_value(live_template(&live)).unwrap(), "{name}");
+        let labels = &body(&plan, "Deployment", &name)["metadata"]["labels"];
+        assert_eq!(labels[VERSION_LABEL], "v9");
+    }
+}
+
+#[test]
+fn m06_new_pods_carry_no_version() {
+    let plan = plan_of(&base(), settled(&base()));
+    for name in [names().role(Role::Decode), names().epp().to_owned()] {
+        let labels = &body(&plan, "Deployment", &name)["spec"]["template"]["metadata"]["labels"];
+        assert!(labels.get(VERSION_LABEL).is_none(), "{name}");
+    }
+}
+
+#[test]
+fn taking_over_restarts_no_endpoint_picker() {
+    let mut live = live_epp(&base());
+    live.metadata.annotations = None;
+    let template = &mut live.spec.as_mut().unwrap().template;
+    let labels = template.metadata.as_mut().unwrap().labels.as_mut().unwrap();
+    labels.insert(VERSION_LABEL.to_owned(), "v1.0.1".to_owned());
+    let cluster = Answers { epp: Fetched::Found(live.clone()), ..settled(&base()) };
+    let template = observe(&seen(base()), cluster).meaning.unwrap().epp.template;
+    assert_eq!(&template, live_template(&live));
+}
+
+#[test]
+fn another_default_image_is_a_change_of_services_without_one() {
+    let service = service_with(json!({ "engine": { "image": "" } }));
+    let newer = Settings { default_engine_image: "vllm:2".to_owned(), ..settings() };
+    let plan = plan_as(&newer, &seen(service.clone()), settled(&service));
+    let deployment = body(&plan, "Deployment", &names().role(Role::Decode)).to_string();
+    assert!(deployment.contains("\"vllm:2\""));
+}
+
+#[test]
+fn settings_that_matter_only_at_the_start_replace_no_pod() {
+    let other = Settings { kit_image: "kit:2".to_owned(), plain_http: true, ..settings() };
+    let plan = plan_as(&other, &seen(base()), settled(&base()));
+    let name = names().role(Role::Decode);
+    let live = live_of(&base(), Role::Decode);
+    let template = &body(&plan, "Deployment", &name)["spec"]["template"];
+    assert_eq!(template, &serde_json::to_value(live_template(&live)).unwrap());
+}
+
+/// If this fails, so will every pod of every service when the operator is upgraded.
+#[test]
+fn revisions_never_change_by_themselves() {
+    let meaning = observe(&base(), settled(&base())).meaning.unwrap();
+    assert_eq!(meaning.decode.revision, "38635123a83a5744");
+    assert_eq!(meaning.epp.revision, "42ea9087923513ef");
+}
