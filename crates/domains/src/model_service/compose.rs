@@ -65,6 +65,13 @@ pub(super) struct Workload {
     is_wanted: bool,
 }
 
+impl Workload {
+    /// Whether a live Deployment is what is wanted, its pods aside.
+    pub(super) fn is_carried_out_by(&self, live: &Deployment) -> bool {
+        self.is_wanted && self.replicas.is_none_or(|size| size == replicas::size(live))
+    }
+}
+
 /// The endpoint picker's rights in the whole cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ClusterRbac {

@@ -73,7 +73,7 @@ fn of_roles(roles: &[RoleHealth]) -> Verdict {
         let message = format!("{} Deployment has not been created yet", role.title());
         return waiting(Phase::Pending, State::Pending, reasons::DEPLOYMENT_NOT_FOUND, message);
     }
-    if let Some(role) = roles.iter().find(|role| role.inspection.state().is_error()) {
+    if let Some(role) = roles.iter().find(|role| role.has_failed()) {
         return failed(role.reason(), format!("{}: {}", role.name(), role.message()));
     }
     if roles.first().is_some_and(|decode| decode.desired == 0) {

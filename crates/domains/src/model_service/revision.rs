@@ -159,15 +159,27 @@ fn keep_server(pod: &mut PodSpec, live: &PodSpec) {
     server.liveness_probe.clone_from(&live_server.liveness_probe);
     let is_shared = |name: &str| name == volumes::SHARED_MEMORY;
     let mounts = server.volume_mounts.get_or_insert_default();
-    mounts.retain(|mount| !is_shared(&mount.name));
-    let live_mounts = live_server.volume_mounts.iter().flatten();
-    mounts.extend(live_mounts.filter(|mount| is_shared(&mount.name)).cloned());
+    let live_mounts = live_server.volume_mounts.as_deref().unwrap_or_default();
+    take(mounts, live_mounts, |mount| &mount.mount_path, |mount| is_shared(&mount.name));
     keep_volumes(pod, live, is_shared);
 }
 
 fn keep_volumes(pod: &mut PodSpec, live: &PodSpec, which: impl Fn(&str) -> bool) {
     let volumes = pod.volumes.get_or_insert_default();
-    volumes.retain(|volume| !which(&volume.name));
-    let live_volumes = live.volumes.iter().flatten();
-    volumes.extend(live_volumes.filter(|volume| which(&volume.name)).cloned());
+    let live_volumes = live.volumes.as_deref().unwrap_or_default();
+    take(volumes, live_volumes, |volume| &volume.name, |volume| which(&volume.name));
+}
+
+/// Replaces the items of a kind by the live ones. The order is the live one throughout, as even a
+/// change of order would replace the pods.
+fn take<T: Clone>(
+    items: &mut Vec<T>,
+    live: &[T],
+    key: impl Fn(&T) -> &str,
+    which: impl Fn(&T) -> bool,
+) {
+    items.retain(|item| !which(item));
+    items.extend(live.iter().filter(|item| which(item)).cloned());
+    let place = |item: &T| live.iter().position(|known| key(known) == key(item));
+    items.sort_by_key(|item| place(item).unwrap_or(usize::MAX));
 }

@@ -1,14 +1,17 @@
 //! Cases: an object and the cluster around it, and what follows from them.
 //!
 //! Each folder under `cases` holds `given.yaml`, whose first document is the object and whose other
-//! documents are the cluster, and the snapshots of the plan and of the status.
+//! documents are the cluster, and the snapshots of the plan and of the status. What the plans hold of
+//! foreign kinds is checked against the real definitions of those kinds, where they are at hand.
 
-// All of this runs only inside tests, where failing loudly is the point.
-#![allow(clippy::unwrap_used)]
+// All of this runs only inside tests, where failing and skipping loudly is the point.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 mod case;
+mod definitions;
 
 use case::Case;
+use definitions::Definitions;
 
 #[test]
 fn every_case_gives_its_plan_and_status() {
@@ -25,4 +28,21 @@ fn every_case_gives_its_plan_and_status() {
             insta::assert_snapshot!("status", case.status_yaml());
         });
     });
+}
+
+#[test]
+fn foreign_kinds_are_written_as_their_definitions_have_them() {
+    let Some(definitions) = Definitions::at_hand() else { return };
+    let mut checked = 0;
+    insta::glob!("cases", "*/given.yaml", |path| {
+        for desired in &Case::load(path).plan.apply {
+            if desired.kind.is_built_in() {
+                continue;
+            }
+            let found = definitions.objections(&desired.kind, &desired.body);
+            assert_eq!(found, [""; 0], "{} {} in {}", desired.kind, desired.key, path.display());
+            checked += 1;
+        }
+    });
+    assert!(checked > 0);
 }

@@ -17,11 +17,12 @@ const PLAIN_WAITING: [&str; 5] =
 
 pub(crate) struct RoleHealth {
     pub(crate) role: Role,
-    /// `None` if there is no Deployment.
     present: bool,
     pub(crate) desired: i32,
     pub(crate) ready: i32,
     pub(super) inspection: Inspection,
+    /// Whether the Deployment is what the spec asks for; until then its pods tell of another time.
+    is_current: bool,
     /// What keeps pods waiting, where they say.
     pub(super) obstacle: Option<String>,
 }
@@ -45,6 +46,7 @@ fn of(observed: &Observed, role: Role, answer: &Fetched<Deployment>) -> RoleHeal
             desired: 0,
             ready: 0,
             inspection: Inspection::failed(error.clone()),
+            is_current: true,
             obstacle: None,
         };
     }
@@ -58,8 +60,19 @@ fn of(observed: &Observed, role: Role, answer: &Fetched<Deployment>) -> RoleHeal
         desired: deployment.map_or(0, replicas::size),
         ready: status.and_then(|status| status.ready_replicas).unwrap_or_default(),
         inspection: health::deployment(deployment, pods),
+        is_current: deployment.is_none_or(|live| is_current(observed, role, live)),
         obstacle,
     }
+}
+
+fn is_current(observed: &Observed, role: Role, live: &Deployment) -> bool {
+    // A spec that makes no sense asks for nothing.
+    let Ok(meaning) = &observed.meaning else { return true };
+    let workload = match role {
+        Role::Decode => Some(&meaning.decode),
+        Role::Prefill => meaning.prefill.as_ref(),
+    };
+    workload.is_none_or(|workload| workload.is_carried_out_by(live))
 }
 
 fn pods(observed: &Observed, role: Role) -> Option<Inspection> {
@@ -88,7 +101,12 @@ impl RoleHealth {
 
     /// Every pod is of the current revision, and there are as many as are wanted.
     pub(super) fn is_settled(&self) -> bool {
-        self.inspection.state().is_ready() && self.ready >= self.desired
+        self.is_current && self.inspection.state().is_ready() && self.ready >= self.desired
+    }
+
+    /// What pods of an older revision suffer from may be what the new one cures.
+    pub(super) fn has_failed(&self) -> bool {
+        self.is_current && self.inspection.state().is_error()
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -103,6 +121,9 @@ impl RoleHealth {
     }
 
     pub(super) fn reason(&self) -> &str {
+        if !self.is_current {
+            return reasons::ROLLING_OUT;
+        }
         match said(self.inspection.reason.as_deref(), &self.inspection, |e| &e.reason) {
             // As the Deployment itself names it.
             "RolloutStalled" => reasons::PROGRESS_DEADLINE_EXCEEDED,
@@ -111,6 +132,9 @@ impl RoleHealth {
     }
 
     pub(super) fn message(&self) -> &str {
+        if !self.is_current {
+            return "The Deployment is yet to be brought up to date";
+        }
         said(self.inspection.message.as_deref(), &self.inspection, |e| &e.message)
     }
 
@@ -121,13 +145,13 @@ impl RoleHealth {
         };
         // What is wrong here is told by `Ready`, in an event too.
         let silent = Observability::silent();
-        if self.present && self.desired == 0 && !self.inspection.state().is_error() {
+        if self.present && self.desired == 0 && !self.has_failed() {
             let message = "Scaled to zero pods";
             return ConditionUpdate::new(type_, Status::False, reasons::SCALED_TO_ZERO, message)
                 .with(silent);
         }
         let ready = self.is_settled();
-        let waits = !ready && self.inspection.state() == State::Ready;
+        let waits = !ready && self.is_current && self.inspection.state() == State::Ready;
         let (reason, message) = if waits {
             (reasons::PARTIALLY_READY, format!("{}/{} replicas ready", self.ready, self.desired))
         } else {

@@ -141,7 +141,7 @@ fn mesh(observed: &Observed, meaning: &Meaning) -> Option<ConditionUpdate> {
         let kind = "DestinationRule (networking.istio.io/v1beta1)";
         return Some(missing(type_, kind, "the rule for the endpoint picker"));
     };
-    Some(existing(type_, &[is_there(answer, |rule| &rule.metadata)], "DestinationRule"))
+    Some(existing(type_, &[is_there(answer, |rule| &rule.metadata)], "a DestinationRule"))
 }
 
 fn monitors(observed: &Observed, meaning: &Meaning) -> Option<ConditionUpdate> {
@@ -164,7 +164,7 @@ fn monitors(observed: &Observed, meaning: &Meaning) -> Option<ConditionUpdate> {
         };
         present.push(is_there(picker, |monitor| &monitor.metadata));
     }
-    (!present.is_empty()).then(|| existing(type_, &present, "Monitors"))
+    (!present.is_empty()).then(|| existing(type_, &present, "a monitor of each part"))
 }
 
 fn metrics_auth(observed: &Observed, meaning: &Meaning) -> Option<ConditionUpdate> {
@@ -181,7 +181,7 @@ fn metrics_auth(observed: &Observed, meaning: &Meaning) -> Option<ConditionUpdat
                 is_there(&answers.cluster_role, |role| &role.metadata),
                 is_there(&answers.cluster_role_binding, |binding| &binding.metadata),
             ];
-            Some(existing(type_, &present, "ClusterRole and ClusterRoleBinding"))
+            Some(existing(type_, &present, "a ClusterRole and its binding"))
         }
     }
 }
@@ -191,13 +191,13 @@ fn roles_paired(meaning: &Meaning) -> Option<ConditionUpdate> {
     let type_ = reasons::ROLES_PAIRED;
     Some(match meaning.pairing {
         Pairing::Paired => {
-            condition(type_, true, reasons::PAIRED, "Prefill and decode pods work together")
+            condition(type_, true, reasons::PAIRED, "The pool takes in pods of both roles")
         }
         Pairing::Apart { .. } => condition(
             type_,
             false,
             reasons::DECODE_ALONE,
-            "Decode pods serve alone until both roles have been rolled out",
+            "The pool takes in decode pods only: they serve alone until both roles are rolled out",
         ),
     })
 }
@@ -208,9 +208,9 @@ fn is_there<T>(answer: &Fetched<T>, metadata: impl Fn(&T) -> &ObjectMeta) -> boo
 
 fn existing(type_: &str, present: &[bool], what: &str) -> ConditionUpdate {
     if present.iter().all(|present| *present) {
-        condition(type_, true, reasons::CONFIGURED, &format!("{what} exist as wanted"))
+        condition(type_, true, reasons::CONFIGURED, &format!("There is {what}"))
     } else {
-        condition(type_, false, reasons::CREATING, &format!("{what} are being created"))
+        condition(type_, false, reasons::CREATING, &format!("Waiting for {what}"))
     }
 }
 

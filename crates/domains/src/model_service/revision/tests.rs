@@ -129,6 +129,22 @@ fn m06_a_new_version_of_the_operator_restarts_nothing() {
 }
 
 #[test]
+fn m06_the_order_of_volumes_stays_too() {
+    let service = service_with(json!({
+        "model": { "imagePullSecrets": [{ "name": "a" }, { "name": "b" }] },
+        "decode": {
+            "sharedMemory": {},
+            "volumes": [{ "name": "extra", "emptyDir": {} }],
+            "volumeMounts": [{ "name": "extra", "mountPath": "/extra" }],
+        },
+    }));
+    let plan = plan_of(&seen(service.clone()), settled(&service));
+    let template = &body(&plan, "Deployment", &names().role(Role::Decode))["spec"]["template"];
+    let live = live_of(&service, Role::Decode);
+    assert_eq!(template, &serde_json::to_value(live_template(&live)).unwrap());
+}
+
+#[test]
 fn m06_new_pods_carry_no_version() {
     let plan = plan_of(&base(), settled(&base()));
     for name in [names().role(Role::Decode), names().epp().to_owned()] {

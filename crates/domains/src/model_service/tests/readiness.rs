@@ -123,6 +123,18 @@ fn m08_a_change_that_the_controller_has_not_seen_is_not_ready() {
 }
 
 #[test]
+fn m08_pods_of_a_deployment_that_is_yet_to_be_changed_do_not_count() {
+    for change in
+        [json!({ "engine": { "args": ["--other"] } }), json!({ "decode": { "replicas": 3 } })]
+    {
+        let next = edited(&base(), change.clone());
+        let (phase, ready, reason, message) = ready_of(&next, settled(&base()));
+        assert_eq!((phase.as_str(), ready, reason.as_str()), ("Running", false, "RollingOut"));
+        assert_eq!(message, "decode: The Deployment is yet to be brought up to date", "{change}");
+    }
+}
+
+#[test]
 fn m08_no_pods_at_all_is_not_ready() {
     let zero = service_with(json!({ "decode": { "replicas": 0 } }));
     assert_eq!(
