@@ -49,3 +49,25 @@ pub(crate) fn forbid_null(schema: &mut JSONSchemaProps) {
         forbid_null(values);
     }
 }
+
+/// Drops the descriptions of all that lies more than `depth` fields below.
+///
+/// Those of Kubernetes' own types are long, and `kubectl apply` keeps the whole definition in an
+/// annotation, which must not be larger than 256 KiB.
+pub(crate) fn describe_down_to(schema: &mut JSONSchemaProps, depth: usize) {
+    let below = depth.checked_sub(1);
+    for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
+        if below.is_none() {
+            property.description = None;
+        }
+        describe_down_to(property, below.unwrap_or_default());
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
+        items.description = None;
+        describe_down_to(items, below.unwrap_or_default());
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        values.description = None;
+        describe_down_to(values, below.unwrap_or_default());
+    }
+}

@@ -179,6 +179,9 @@ pub enum AcceleratorType {
     Cpu,
 }
 
+/// `spec.decode.probes.startup`: the fields of our own do not lie deeper.
+const DESCRIBED: usize = 4;
+
 /// The definition to install: the derived one plus the rule on the object's name.
 pub(crate) fn crd() -> CustomResourceDefinition {
     let mut crd = ModelService::crd();
@@ -189,6 +192,7 @@ pub(crate) fn crd() -> CustomResourceDefinition {
         .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
     for root in roots {
         schema::forbid_null(root);
+        schema::describe_down_to(root, DESCRIBED);
         root.x_kubernetes_validations = Some(vec![rules::name()]);
     }
     crd

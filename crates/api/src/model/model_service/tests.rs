@@ -212,3 +212,16 @@ fn conditions_are_keyed_and_nothing_is_nullable() {
     assert_eq!(conditions["x-kubernetes-list-map-keys"], json!(["type"]));
     assert!(!schema.to_string().contains("\"nullable\""));
 }
+
+#[test]
+fn the_definition_is_small_enough_for_kubectl_and_describes_our_own_fields() {
+    let text = serde_json::to_string(&crd()).unwrap();
+    assert!(text.len() < 200_000, "{}", text.len());
+    let schema = schema(&crd());
+    let at = |path: &str| schema.pointer(&format!("/properties/spec/properties{path}")).unwrap();
+    assert!(at("/decode/properties/probes/properties/disabled")["description"].is_string());
+    let picker = at("/inferencePool/properties/endpointPicker/properties/failureMode");
+    assert!(picker["description"].is_string());
+    let affinity = at("/decode/properties/affinity/properties/nodeAffinity/properties");
+    assert!(!affinity.to_string().contains("description"));
+}
