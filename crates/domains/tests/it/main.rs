@@ -10,6 +10,9 @@
 mod case;
 mod definitions;
 
+use std::fs;
+use std::path::Path;
+
 use case::Case;
 use definitions::Definitions;
 
@@ -28,6 +31,16 @@ fn every_case_gives_its_plan_and_status() {
             insta::assert_snapshot!("status", case.status_yaml());
         });
     });
+}
+
+#[test]
+fn every_example_asks_for_something() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    for path in files.filter(|path| path.extension().is_some_and(|end| end == "yaml")) {
+        let plan = Case::load(&path).plan;
+        assert!(!plan.apply.is_empty(), "{}", path.display());
+    }
 }
 
 #[test]
