@@ -31,10 +31,11 @@ pub(super) struct Verdict {
 }
 
 pub(super) fn health(observed: &Observed) -> Health {
-    let verdict = verdict(observed);
+    let roles = roles::roles(observed);
+    let verdict = verdict(observed, &roles);
     let mut conditions = ConditionSet::default();
     conditions.set(ready(&verdict));
-    for role in roles::roles(observed) {
+    for role in &roles {
         conditions.set(role.condition());
     }
     if let Ok(meaning) = &observed.meaning {
@@ -51,9 +52,9 @@ pub(super) fn health(observed: &Observed) -> Health {
 }
 
 /// Also for services whose spec makes no sense: what it made before goes on.
-pub(super) fn verdict(observed: &Observed) -> Verdict {
+pub(super) fn verdict(observed: &Observed, roles: &[RoleHealth]) -> Verdict {
     match &observed.meaning {
-        Ok(_) => of_roles(&roles::roles(observed)),
+        Ok(_) => of_roles(roles),
         Err(refusal @ Refusal::InvalidSpec(_)) => {
             failed(reasons::INVALID_SPEC, refusal.to_string())
         }
@@ -69,6 +70,10 @@ fn of_roles(roles: &[RoleHealth]) -> Verdict {
         reason: reason.to_owned(),
         message,
     };
+    if let Some(role) = roles.iter().find(|role| role.is_unreadable()) {
+        let message = format!("The {} Deployment cannot be read: {}", role.name(), role.message());
+        return waiting(Phase::Running, State::Degraded, reasons::UNREACHABLE, message);
+    }
     if let Some(role) = roles.iter().find(|role| role.is_missing()) {
         let message = format!("{} Deployment has not been created yet", role.title());
         return waiting(Phase::Pending, State::Pending, reasons::DEPLOYMENT_NOT_FOUND, message);

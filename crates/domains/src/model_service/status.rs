@@ -9,12 +9,12 @@ use super::health::{self, roles};
 use super::names::Role;
 
 pub(super) fn status(observed: &Observed, overall: &Overall) -> Map<String, Value> {
-    let phase = match health::verdict(observed).phase {
+    let roles = roles::roles(observed);
+    let phase = match health::verdict(observed, &roles).phase {
         // The pods are as wanted, but something else could not be written.
         Phase::Ready if !overall.ready => Phase::Running,
         phase => phase,
     };
-    let roles = roles::roles(observed);
     let of = |wanted: Role| roles.iter().find(|role| role.role == wanted);
     // A zero has always been left out.
     let count = |number: Option<i32>| number.filter(|number| *number != 0);

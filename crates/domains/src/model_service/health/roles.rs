@@ -5,7 +5,6 @@ use k8s_openapi::api::core::v1::Pod;
 use windlass_engine::conditions::{ConditionUpdate, Observability, Status};
 use windlass_engine::fetch::Fetched;
 use windlass_engine::health::{self, Inspection, PodsView};
-use windlass_engine::state::State;
 
 use crate::model_service::compose::{Observed, live};
 use crate::model_service::names::{ROLE_LABEL, Role};
@@ -18,6 +17,8 @@ const PLAIN_WAITING: [&str; 5] =
 pub(crate) struct RoleHealth {
     pub(crate) role: Role,
     present: bool,
+    /// Nothing is known of the Deployment.
+    unreadable: bool,
     pub(crate) desired: i32,
     pub(crate) ready: i32,
     pub(super) inspection: Inspection,
@@ -43,6 +44,7 @@ fn of(observed: &Observed, role: Role, answer: &Fetched<Deployment>) -> RoleHeal
         return RoleHealth {
             role,
             present: true,
+            unreadable: true,
             desired: 0,
             ready: 0,
             inspection: Inspection::failed(error.clone()),
@@ -57,6 +59,7 @@ fn of(observed: &Observed, role: Role, answer: &Fetched<Deployment>) -> RoleHeal
     RoleHealth {
         role,
         present: deployment.is_some(),
+        unreadable: false,
         desired: deployment.map_or(0, replicas::size),
         ready: status.and_then(|status| status.ready_replicas).unwrap_or_default(),
         inspection: health::deployment(deployment, pods),
@@ -99,6 +102,10 @@ impl RoleHealth {
         !self.present
     }
 
+    pub(super) fn is_unreadable(&self) -> bool {
+        self.unreadable
+    }
+
     /// Every pod is of the current revision, and there are as many as are wanted.
     pub(super) fn is_settled(&self) -> bool {
         self.is_current && self.inspection.state().is_ready() && self.ready >= self.desired
@@ -138,26 +145,35 @@ impl RoleHealth {
         said(self.inspection.message.as_deref(), &self.inspection, |e| &e.message)
     }
 
+    /// What is wrong here is told by `Ready`, in an event too.
     pub(super) fn condition(&self) -> ConditionUpdate {
         let type_ = match self.role {
             Role::Decode => reasons::DECODE_READY,
             Role::Prefill => reasons::PREFILL_READY,
         };
-        // What is wrong here is told by `Ready`, in an event too.
-        let silent = Observability::silent();
-        if self.present && self.desired == 0 && !self.has_failed() {
-            let message = "Scaled to zero pods";
-            return ConditionUpdate::new(type_, Status::False, reasons::SCALED_TO_ZERO, message)
-                .with(silent);
+        let (reason, message) = self.standing();
+        let ready = self.desired > 0 && self.is_settled();
+        ConditionUpdate::new(type_, Status::from(ready), reason, message)
+            .with(Observability::silent())
+    }
+
+    /// While pods start the same is said throughout: each step would be another write of the status.
+    fn standing(&self) -> (&str, String) {
+        if self.is_missing() || self.has_failed() {
+            return (self.reason(), self.message().to_owned());
         }
-        let ready = self.is_settled();
-        let waits = !ready && self.is_current && self.inspection.state() == State::Ready;
-        let (reason, message) = if waits {
-            (reasons::PARTIALLY_READY, format!("{}/{} replicas ready", self.ready, self.desired))
-        } else {
-            (self.reason(), self.message().to_owned())
+        if self.desired == 0 {
+            return (reasons::SCALED_TO_ZERO, "Scaled to zero pods".to_owned());
+        }
+        if self.is_settled() {
+            return (self.reason(), self.message().to_owned());
+        }
+        let waiting = "Waiting for pods of the current revision to become ready";
+        let message = match &self.obstacle {
+            Some(obstacle) => format!("{waiting}: {obstacle}"),
+            None => waiting.to_owned(),
         };
-        ConditionUpdate::new(type_, Status::from(ready), reason, message).with(silent)
+        (reasons::ROLLING_OUT, message)
     }
 }
 

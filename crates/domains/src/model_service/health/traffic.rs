@@ -37,6 +37,12 @@ fn epp(observed: &Observed) -> ConditionUpdate {
     }
     let pods = answers.epp_pods.found().filter(|pods| !pods.is_empty());
     let inspection = health::deployment(deployment, pods.map(|pods| of_pods(observed, pods)));
+    let state = inspection.state();
+    if deployment.is_some() && !state.is_ready() && !state.is_error() {
+        // The same throughout: each step would be another write of the status.
+        let text = "Waiting for the endpoint picker to become ready";
+        return condition(reasons::EPP_READY, false, reasons::ROLLING_OUT, text);
+    }
     told(reasons::EPP_READY, &inspection)
 }
 

@@ -248,6 +248,34 @@ fn m16_an_invalid_spec_is_told_while_its_pods_run_on() {
 }
 
 #[test]
+fn while_pods_start_the_status_stays_the_same() {
+    let stages = [
+        Pods { total: 0, updated: 0, ready: 0 },
+        Pods { total: 1, updated: 1, ready: 0 },
+        Pods { total: 2, updated: 2, ready: 0 },
+    ];
+    let said = |pods: Pods| {
+        let epp = Pods { total: pods.total.min(1), updated: pods.updated.min(1), ready: 0 };
+        let epp = Fetched::Found(with_pods(live_epp(&base()), epp));
+        let cluster = Answers { epp, ..decode(pods) };
+        let conditions = health(&base(), cluster).manual.unwrap().conditions;
+        conditions.iter().map(|c| (c.reason.clone(), c.message.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(said(stages[0]), said(stages[1]));
+    assert_eq!(said(stages[1]), said(stages[2]));
+}
+
+#[test]
+fn a_deployment_that_cannot_be_read_is_not_said_to_have_failed() {
+    let error = Error::infrastructure("Timeout", "no answer");
+    let cluster = Answers { decode: Fetched::Failed(error), ..settled(&base()) };
+    assert_eq!(
+        ready_of(&base(), cluster),
+        said("Running", false, "Unreachable", "The decode Deployment cannot be read: no answer")
+    );
+}
+
+#[test]
 fn m22_waiting_makes_no_event_and_readiness_makes_one() {
     let ready = condition(&base(), decode(Pods::all(2)), "Ready").unwrap().observability;
     assert_eq!(ready.events, EventMode::OnTransition);
