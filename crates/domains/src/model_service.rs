@@ -135,11 +135,11 @@ impl Domain for ModelServiceDomain {
 
     fn status(
         &self,
-        _: &ModelService,
+        object: &ModelService,
         observed: &Observed,
         overall: &Overall,
     ) -> Map<String, Value> {
-        status::status(observed, overall)
+        status::status(object, observed, overall)
     }
 
     fn cleanup(&self, _: &ModelService, observed: &Observed) -> Cleanup {

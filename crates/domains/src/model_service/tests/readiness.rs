@@ -91,6 +91,10 @@ fn s13_the_numbers_of_the_status() {
             "phase": "Running", "decodeReady": 2, "decodeReplicas": 2, "prefillReplicas": 1,
         })
     );
+    let mut counted = split.clone();
+    counted.status = serde_json::from_value(json!({ "prefillReady": 1 })).unwrap();
+    let status = domain().status(&counted, &observed, &overall);
+    assert_eq!(status["prefillReady"], 0, "or the old number would stay");
 }
 
 #[test]
