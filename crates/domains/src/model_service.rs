@@ -142,7 +142,7 @@ impl Domain for ModelServiceDomain {
         status::status(object, observed, overall)
     }
 
-    fn cleanup(&self, _: &ModelService, observed: &Observed) -> Cleanup {
-        plan::cleanup(observed)
+    fn cleanup(&self, object: &ModelService, observed: &Observed) -> Cleanup {
+        plan::cleanup(object, observed)
     }
 }

@@ -178,7 +178,11 @@ pub(super) fn stays(metadata: &ObjectMeta) -> bool {
 }
 
 /// Two names may give one name of the endpoint picker; who came second must not touch it.
-fn check_owner(service: &ModelService, names: &Names, answers: &Answers) -> Result<(), Refusal> {
+pub(super) fn check_owner(
+    service: &ModelService,
+    names: &Names,
+    answers: &Answers,
+) -> Result<(), Refusal> {
     let metadata = [
         ("ServiceAccount", answers.epp_account.found().map(|object| &object.metadata)),
         ("Deployment", answers.epp.found().map(|object| &object.metadata)),

@@ -86,8 +86,8 @@ fn of_roles(roles: &[RoleHealth]) -> Verdict {
         return waiting(Phase::Pending, State::NotAvailable, reasons::SCALED_TO_ZERO, message);
     }
     // Surplus pods of one role do not make up for missing ones of the other.
-    let ready: i32 = roles.iter().map(|role| role.ready.min(role.desired)).sum();
-    let desired: i32 = roles.iter().map(|role| role.desired).sum();
+    let ready: i64 = roles.iter().map(|role| i64::from(role.ready.min(role.desired))).sum();
+    let desired: i64 = roles.iter().map(|role| i64::from(role.desired)).sum();
     let Some(slowest) = roles.iter().find(|role| !role.is_settled()) else {
         return Verdict {
             phase: Phase::Ready,

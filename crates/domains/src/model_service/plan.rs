@@ -255,8 +255,12 @@ fn remove_cluster_rbac(plan: &mut Plan, observed: &Observed) -> bool {
     role.is_some() || binding.is_some()
 }
 
-/// Everything in the namespace goes by itself; what is outside of it does not.
-pub(super) fn cleanup(observed: &Observed) -> Cleanup {
+/// Everything in the namespace goes by itself; what is outside of it does not. Who came second to a
+/// name has nothing there, whatever the labels of the operator before us let one believe.
+pub(super) fn cleanup(object: &ModelService, observed: &Observed) -> Cleanup {
     let mut plan = Plan::default();
+    if compose::check_owner(object, &observed.names, &observed.answers).is_err() {
+        return Cleanup::Done;
+    }
     if remove_cluster_rbac(&mut plan, observed) { Cleanup::Pending(plan) } else { Cleanup::Done }
 }

@@ -195,6 +195,19 @@ fn s15_cluster_rbac_of_the_operator_before_us_is_claimed_and_removed() {
 }
 
 #[test]
+fn m05_the_end_of_who_came_second_takes_nothing_from_the_first() {
+    let (mut role, mut binding) = cluster_rbac(&with_pool());
+    for metadata in [&mut role.metadata, &mut binding.metadata] {
+        metadata.labels.as_mut().unwrap().retain(|key, _| key.starts_with("app.kubernetes.io/"));
+    }
+    let mut epp = live_epp(&with_pool());
+    epp.metadata.owner_references = Some(vec![owner("qwen3.32b", "other")]);
+    let cluster = Answers { epp: Fetched::Found(epp), ..empty_cluster() };
+    let observed = observe(&with_pool(), with_cluster_rbac(cluster, (role, binding)));
+    assert!(matches!(domain().cleanup(&with_pool(), &observed), Cleanup::Done));
+}
+
+#[test]
 fn cluster_rbac_that_is_no_longer_wanted_goes() {
     let cluster = with_cluster_rbac(settled(&with_pool()), cluster_rbac(&with_pool()));
     let plain = edited(&with_pool(), json!({ "inferencePool": null }));

@@ -121,15 +121,24 @@ proptest! {
         }
         domain().health(&service, &observed);
         // And in the cluster that came of it.
-        if let Some(decode) = plan.apply.iter().find(|d| d.key.name.ends_with("-decode")) {
-            let deployment = serde_json::from_value(decode.body.clone()).unwrap();
-            let deployment = with_pods(deployment, Pods::ready(ready, 2));
-            let cluster =
-                Answers { decode: Fetched::Found(deployment), ..empty_cluster() };
-            let again = plan_of(&service, cluster.clone());
-            prop_assert_eq!(again.apply.len(), plan.apply.len());
-            domain().health(&service, &observe(&service, cluster));
-        }
+        let deployment = |suffix: &str| {
+            let made = plan.apply.iter().find(|desired| {
+                desired.kind.kind == "Deployment" && desired.key.name.ends_with(suffix)
+            });
+            made.map_or(Fetched::Missing, |desired| {
+                let deployment = serde_json::from_value(desired.body.clone()).unwrap();
+                Fetched::Found(with_pods(deployment, Pods::ready(ready, 2)))
+            })
+        };
+        let cluster = Answers {
+            decode: deployment("-decode"),
+            prefill: deployment("-prefill"),
+            epp: deployment("-epp"),
+            ..empty_cluster()
+        };
+        let again = plan_of(&service, cluster.clone());
+        prop_assert!(again.delete.is_empty() && again.rejected.is_empty());
+        domain().health(&service, &observe(&service, cluster));
     }
 
     #[test]
