@@ -14,9 +14,10 @@ use super::fetch::Answers;
 use super::names::{Names, Role};
 use super::objects::{Blueprint, Pods, epp_deployment, http_route, serving_deployment};
 use super::pairing::{self, Pairing, Seen};
+use super::replicas;
+use super::revision::{self, Marks};
 use super::settings::{Provider, Settings};
 use super::validate::{Rule, Wanted, validate};
-use super::{replicas, revision};
 
 /// Everything that plan, health and status speak of.
 #[derive(Clone, Debug)]
@@ -57,7 +58,7 @@ pub(super) struct Meaning {
 /// What a Deployment of ours is to be.
 #[derive(Clone, Debug)]
 pub(super) struct Workload {
-    pub(super) revision: String,
+    pub(super) marks: Marks,
     pub(super) template: PodTemplateSpec,
     /// `None` where others decide.
     pub(super) replicas: Option<i32>,
@@ -135,7 +136,7 @@ fn serving(
 ) -> Workload {
     let pods = Pods { blueprint, role, spec };
     let template = serving_deployment::template(pods);
-    workload(service, template, revision::of_role(pods), spec.replicas, live(answer))
+    workload(service, template, revision::marks_of_role(pods), spec.replicas, live(answer))
 }
 
 fn picker(
@@ -145,23 +146,23 @@ fn picker(
     answer: &Fetched<Deployment>,
 ) -> Workload {
     let template = epp_deployment::template(blueprint, file);
-    let revision = revision::of_picker(blueprint, file);
-    workload(service, template, revision, blueprint.wanted.epp.replicas, live(answer))
+    let marks = revision::marks_of_picker(blueprint, file);
+    workload(service, template, marks, blueprint.wanted.epp.replicas, live(answer))
 }
 
 fn workload(
     service: &ModelService,
     mut template: PodTemplateSpec,
-    revision: String,
+    mut marks: Marks,
     size: i32,
     live: Option<&Deployment>,
 ) -> Workload {
-    let kept = live.filter(|live| revision::is_wanted(service, live, &revision, &template));
-    if let Some(live) = kept {
-        revision::keep_live_form(&mut template, live);
+    let wanted = live.filter(|live| revision::is_wanted(service, live, &marks.revision, &template));
+    if let Some(live) = wanted {
+        revision::keep_live_form(&mut marks, &mut template, live);
     }
     let replicas = replicas::field(size, live);
-    Workload { revision, template, replicas, is_wanted: kept.is_some() }
+    Workload { marks, template, replicas, is_wanted: wanted.is_some() }
 }
 
 fn seen<'a>(workload: &Workload, answer: &'a Fetched<Deployment>) -> Seen<'a> {

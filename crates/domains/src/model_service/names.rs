@@ -26,6 +26,9 @@ pub(super) const VERSION_LABEL: &str = "app.kubernetes.io/version";
 /// Of what a Deployment's pod template was made; see the module `revision`.
 pub(super) const REVISION_ANNOTATION: &str = "model.otterscale.io/revision";
 
+/// In which form a Deployment's pod template was written; see the module `revision`.
+pub(super) const FORM_ANNOTATION: &str = "model.otterscale.io/form";
+
 /// The number of pods that the spec asked for when it was last applied; see the module `replicas`.
 pub(super) const REPLICAS_ANNOTATION: &str = "model.otterscale.io/replicas";
 

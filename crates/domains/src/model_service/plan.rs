@@ -20,10 +20,9 @@ use super::compose::{self, ClusterRbac, Meaning, Observed, Refusal, live, stays}
 use super::epp_config::ConfigFile;
 use super::fetch::is_stuck_on_its_node;
 use super::names::{NAME_LABEL, Role, VERSION_LABEL};
-use super::objects::epp_deployment::{self, Marks};
 use super::objects::{
-    Blueprint, Pods, destination_rule, epp_cluster_role, epp_config_map, epp_role, epp_service,
-    epp_service_account, epp_token_secret, http_route, inference_pool, pod_monitor,
+    Blueprint, Pods, destination_rule, epp_cluster_role, epp_config_map, epp_deployment, epp_role,
+    epp_service, epp_service_account, epp_token_secret, http_route, inference_pool, pod_monitor,
     service_monitor, serving_deployment,
 };
 use super::settings::Settings;
@@ -70,12 +69,8 @@ fn apply_roles(plan: &mut Plan, blueprint: Blueprint<'_>, meaning: &Meaning) {
         prefill.map(|(spec, workload)| (Role::Prefill, spec, workload)),
     ];
     for (role, spec, workload) in roles.into_iter().flatten() {
-        plan.apply(&serving_deployment::serving_deployment(
-            Pods { blueprint, role, spec },
-            &workload.revision,
-            workload.template.clone(),
-            workload.replicas,
-        ));
+        let pods = Pods { blueprint, role, spec };
+        plan.apply(&serving_deployment::serving_deployment(pods, workload));
     }
 }
 
@@ -99,11 +94,8 @@ fn apply_picker(
         let secret = epp_token_secret::epp_token_secret(names);
         plan.add(&secret, Ownership::Owned, Strategy::CreateOnce);
     }
-    let marks =
-        Marks { revision: &meaning.epp.revision, token: wanted.token_secret.then_some(generation) };
-    let template = meaning.epp.template.clone();
-    let replicas = meaning.epp.replicas;
-    plan.apply(&epp_deployment::epp_deployment(blueprint, marks, template, replicas));
+    let token = wanted.token_secret.then_some(generation);
+    plan.apply(&epp_deployment::epp_deployment(blueprint, &meaning.epp, token));
 }
 
 fn token_mark(observed: &Observed) -> Option<i64> {

@@ -2,19 +2,25 @@
 //!
 //! Loading a model takes long and devices are scarce, so pods are replaced only when the service
 //! itself asks for something else: not because another operator wrote the Deployment before, nor
-//! because this one has a new version. Therefore each Deployment carries its *revision*, a hash of
-//! all that the spec and the settings say about its pods. As long as that is the wanted one, the parts
-//! that are ours to choose are taken from the live template: the version label, the server's probes,
-//! the shared memory, and the whole step that unpacks the model (its script with TLS or without, its
-//! image and its credentials). When the revision changes the pods are replaced anyway, and get
-//! everything in its present form.
+//! because this one has a new version. Therefore each Deployment carries two marks:
 //!
-//! A Deployment without a revision is of the operator before us. It counts as wanted if that operator
-//! had seen the current generation and the live main container runs the wanted image with the
-//! wanted arguments; then nothing is left that would have to change.
+//! - its *revision*, a hash of all that the spec and the settings say about its pods;
+//! - its *form*, a hash of what is ours to choose: the version of our own ways, and the settings that
+//!   matter only while a pod starts.
 //!
-//! What goes into the hash, and how, must never change, or every pod of every service is replaced.
-//! Fields that are new in the spec do no harm as long as they are left out where they are not set.
+//! A Deployment of the wanted revision and the present form is what we would write today, and every
+//! change that somebody makes to it is put back. One of the wanted revision and another form keeps
+//! its form: the version label, the server's probes, the shared memory, and the whole step that
+//! unpacks the model (its script with TLS or without, its image and its credentials) are taken from the
+//! live template. When the revision changes the pods are replaced anyway, and get the present form.
+//!
+//! A Deployment without marks is of the operator before us. It counts as of the wanted revision if that
+//! operator had seen the current generation and the live main container runs the wanted image with
+//! the wanted arguments; then nothing is left that would have to change.
+//!
+//! What goes into a revision, and how, must never change, or every pod of every service is replaced.
+//! Fields that are new in the spec do no harm as long as they are left out where they are not set. A
+//! change of the parts that are kept must come with another [`WAYS`].
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec};
@@ -23,17 +29,49 @@ use windlass_api::model::model_service::{ModelService, Role as RoleSpec};
 use windlass_engine::names::hash;
 
 use super::epp_config::ConfigFile;
-use super::names::{REVISION_ANNOTATION, Role, VERSION_LABEL};
+use super::names::{FORM_ANNOTATION, REVISION_ANNOTATION, Role, VERSION_LABEL};
 use super::objects::{Blueprint, Pods, server, unpack, volumes};
 
 #[cfg(test)]
 mod tests;
 
 const DIGITS: usize = 16;
+const FORM_DIGITS: usize = 8;
 
-/// The revision of a role's pods. Settings that matter only while a pod starts are left out: they
-/// reach pods when those are replaced for another reason.
-pub(super) fn of_role(pods: Pods<'_>) -> String {
+/// Counts the ways in which we have written the parts that are kept.
+const WAYS: u32 = 1;
+
+/// The form of what the operator before us wrote.
+const TAKEN_OVER: &str = "taken-over";
+
+/// The marks of a Deployment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Marks {
+    pub(super) revision: String,
+    pub(super) form: String,
+}
+
+impl Marks {
+    pub(super) fn annotations(&self) -> [(String, String); 2] {
+        [
+            (REVISION_ANNOTATION.to_owned(), self.revision.clone()),
+            (FORM_ANNOTATION.to_owned(), self.form.clone()),
+        ]
+    }
+}
+
+pub(super) fn marks_of_role(pods: Pods<'_>) -> Marks {
+    let settings = pods.blueprint.settings;
+    let form = json!([WAYS, settings.kit_image, settings.plain_http]);
+    Marks { revision: of_role(pods), form: hash(&form.to_string(), FORM_DIGITS) }
+}
+
+pub(super) fn marks_of_picker(blueprint: Blueprint<'_>, file: ConfigFile) -> Marks {
+    let form = hash(&json!([WAYS]).to_string(), FORM_DIGITS);
+    Marks { revision: of_picker(blueprint, file), form }
+}
+
+fn of_role(pods: Pods<'_>) -> String {
     let Blueprint { spec, wanted, settings, .. } = pods.blueprint;
     // How many pods there are and how they are replaced is not part of them.
     let role = RoleSpec { replicas: 1, strategy: None, ..pods.spec.clone() };
@@ -51,8 +89,7 @@ pub(super) fn of_role(pods: Pods<'_>) -> String {
     }))
 }
 
-/// The revision of the endpoint picker.
-pub(super) fn of_picker(blueprint: Blueprint<'_>, file: ConfigFile) -> String {
+fn of_picker(blueprint: Blueprint<'_>, file: ConfigFile) -> String {
     let Blueprint { wanted, settings, .. } = blueprint;
     let epp = &wanted.epp;
     hashed(&json!({
@@ -95,14 +132,14 @@ pub(super) fn is_wanted(
     revision: &str,
     template: &PodTemplateSpec,
 ) -> bool {
-    match known(live) {
+    match annotation(live, REVISION_ANNOTATION) {
         Some(known) => known == revision,
         None => was_observed(service) && runs_the_same(live, template),
     }
 }
 
-fn known(live: &Deployment) -> Option<&str> {
-    live.metadata.annotations.as_ref()?.get(REVISION_ANNOTATION).map(String::as_str)
+fn annotation<'a>(live: &'a Deployment, key: &str) -> Option<&'a str> {
+    live.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
 fn was_observed(service: &ModelService) -> bool {
@@ -119,9 +156,14 @@ fn runs_the_same(live: &Deployment, template: &PodTemplateSpec) -> bool {
     live.and_then(main) == template.spec.as_ref().and_then(main)
 }
 
-/// Takes the parts that are ours to choose from the live template.
-pub(super) fn keep_live_form(template: &mut PodTemplateSpec, live: &Deployment) {
+/// Where the live Deployment, which is of the wanted revision, has another form, that one is kept.
+pub(super) fn keep_live_form(marks: &mut Marks, template: &mut PodTemplateSpec, live: &Deployment) {
+    let form = annotation(live, FORM_ANNOTATION).unwrap_or(TAKEN_OVER);
     let Some(live) = live.spec.as_ref().map(|spec| &spec.template) else { return };
+    if form == marks.form {
+        return;
+    }
+    form.clone_into(&mut marks.form);
     keep_version_label(template, live);
     let (Some(pod), Some(live)) = (&mut template.spec, &live.spec) else { return };
     keep_unpacking(pod, live);

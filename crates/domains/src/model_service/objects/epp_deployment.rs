@@ -13,10 +13,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use super::Blueprint;
 use super::environment::{of_pod, tracing, variable};
 use super::security::{locked_down, unprivileged};
+use crate::model_service::compose::Workload;
 use crate::model_service::epp_config::ConfigFile;
-use crate::model_service::names::{
-    Names, REPLICAS_ANNOTATION, REVISION_ANNOTATION, TOKEN_ANNOTATION,
-};
+use crate::model_service::names::{Names, REPLICAS_ANNOTATION, TOKEN_ANNOTATION};
 
 pub(super) const EXT_PROC: &str = "grpc-ext-proc";
 pub(super) const METRICS: &str = "http-metrics";
@@ -27,32 +26,22 @@ const CONFIG_PATH: &str = "/config";
 /// Longer than the longest answer that gateways wait for.
 const GRACE_SECONDS: i64 = 130;
 
-/// What stands on the Deployment itself, for later passes to read.
-#[derive(Clone, Copy)]
-pub(crate) struct Marks<'a> {
-    pub(crate) revision: &'a str,
-    /// The generation for which there is a token Secret.
-    pub(crate) token: Option<i64>,
-}
-
+/// `token` is the generation for which there is a token Secret.
 pub(crate) fn epp_deployment(
     blueprint: Blueprint<'_>,
-    marks: Marks<'_>,
-    template: PodTemplateSpec,
-    replicas: Option<i32>,
+    workload: &Workload,
+    token: Option<i64>,
 ) -> Deployment {
     let Blueprint { names, wanted, .. } = blueprint;
-    let mut annotations = BTreeMap::from([
-        (REVISION_ANNOTATION.to_owned(), marks.revision.to_owned()),
-        (REPLICAS_ANNOTATION.to_owned(), wanted.epp.replicas.to_string()),
-    ]);
-    annotations.extend(
-        marks.token.map(|generation| (TOKEN_ANNOTATION.to_owned(), generation.to_string())),
-    );
+    let mut annotations = BTreeMap::from(workload.marks.annotations());
+    annotations.insert(REPLICAS_ANNOTATION.to_owned(), wanted.epp.replicas.to_string());
+    if let Some(generation) = token {
+        annotations.insert(TOKEN_ANNOTATION.to_owned(), generation.to_string());
+    }
     Deployment {
         metadata: ObjectMeta { annotations: Some(annotations), ..names.epp_metadata(names.epp()) },
         spec: Some(DeploymentSpec {
-            replicas,
+            replicas: workload.replicas,
             selector: LabelSelector {
                 match_labels: Some(names.epp_pod_labels()),
                 ..Default::default()
@@ -62,7 +51,7 @@ pub(crate) fn epp_deployment(
                 type_: Some("Recreate".to_owned()),
                 ..Default::default()
             }),
-            template,
+            template: workload.template.clone(),
             ..Default::default()
         }),
         ..Default::default()

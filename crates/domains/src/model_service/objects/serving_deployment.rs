@@ -8,38 +8,30 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::security::unprivileged;
 use super::{Pods, non_empty, probes, proxy, server, unpack, volumes};
-use crate::model_service::names::{REPLICAS_ANNOTATION, REVISION_ANNOTATION};
+use crate::model_service::compose::Workload;
+use crate::model_service::names::REPLICAS_ANNOTATION;
 
-/// `revision` tells of what the template was made, `replicas` is left out where others decide.
-pub(crate) fn serving_deployment(
-    pods: Pods<'_>,
-    revision: &str,
-    template: PodTemplateSpec,
-    replicas: Option<i32>,
-) -> Deployment {
+pub(crate) fn serving_deployment(pods: Pods<'_>, workload: &Workload) -> Deployment {
     let names = pods.blueprint.names;
-    let startup = template
+    let startup = workload
+        .template
         .spec
         .iter()
         .flat_map(|pod| &pod.containers)
         .find_map(|container| container.startup_probe.as_ref());
+    let mut annotations = BTreeMap::from(workload.marks.annotations());
+    annotations.insert(REPLICAS_ANNOTATION.to_owned(), pods.spec.replicas.to_string());
     Deployment {
-        metadata: ObjectMeta {
-            annotations: Some(BTreeMap::from([
-                (REVISION_ANNOTATION.to_owned(), revision.to_owned()),
-                (REPLICAS_ANNOTATION.to_owned(), pods.spec.replicas.to_string()),
-            ])),
-            ..names.role_metadata(pods.role)
-        },
+        metadata: ObjectMeta { annotations: Some(annotations), ..names.role_metadata(pods.role) },
         spec: Some(DeploymentSpec {
-            replicas,
+            replicas: workload.replicas,
             selector: LabelSelector {
                 match_labels: Some(names.role_selector(pods.role)),
                 ..Default::default()
             },
             strategy: pods.spec.strategy.clone(),
             progress_deadline_seconds: probes::progress_deadline_seconds(startup),
-            template,
+            template: workload.template.clone(),
             ..Default::default()
         }),
         ..Default::default()

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::Probe;
 use serde_json::json;
 use windlass_engine::fetch::Fetched;
@@ -35,6 +37,12 @@ fn template_of(service: &ModelService, live: &Deployment) -> PodTemplateSpec {
     observe(service, cluster).meaning.unwrap().decode.template
 }
 
+/// What stands on the base's Deployment once it has been taken over.
+fn taken_over_marks() -> BTreeMap<String, String> {
+    let cluster = Answers { decode: Fetched::Found(predecessors()), ..settled(&base()) };
+    observe(&seen(base()), cluster).meaning.unwrap().decode.marks.annotations().into()
+}
+
 fn live_template(live: &Deployment) -> &PodTemplateSpec {
     &live.spec.as_ref().unwrap().template
 }
@@ -43,6 +51,27 @@ fn live_template(live: &Deployment) -> &PodTemplateSpec {
 fn taking_over_replaces_no_pod() {
     let live = predecessors();
     assert_eq!(&template_of(&seen(base()), &live), live_template(&live));
+}
+
+#[test]
+fn what_was_taken_over_is_known_as_such_until_it_changes() {
+    assert_eq!(taken_over_marks()[FORM_ANNOTATION], "taken-over");
+    let mut marked = predecessors();
+    marked.metadata.annotations = Some(taken_over_marks());
+    assert_eq!(&template_of(&seen(base()), &marked), live_template(&predecessors()));
+}
+
+#[test]
+fn m10_what_somebody_changes_in_pods_of_the_present_form_is_put_back() {
+    let ours = live_of(&base(), Role::Decode);
+    let mut edited = ours.clone();
+    let pod = edited.spec.as_mut().unwrap().template.spec.as_mut().unwrap();
+    pod.containers[0].readiness_probe = None;
+    pod.containers[0].liveness_probe =
+        Some(Probe { period_seconds: Some(77), ..Default::default() });
+    pod.init_containers.as_mut().unwrap()[0].image = Some("evil:1".to_owned());
+    pod.volumes.as_mut().unwrap().retain(|volume| volume.name != volumes::SHARED_MEMORY);
+    assert_eq!(&template_of(&seen(base()), &edited), live_template(&ours));
 }
 
 #[test]
@@ -66,9 +95,7 @@ fn once_the_service_changes_its_pods_get_everything_new() {
         let changed = edited(&seen(base()), change.clone());
         // Taken over once, so that the revision stands on the Deployment.
         let mut marked = live.clone();
-        let revision = observe(&seen(base()), settled(&base())).meaning.unwrap().decode.revision;
-        let annotation = (REVISION_ANNOTATION.to_owned(), revision);
-        marked.metadata.annotations = Some([annotation].into());
+        marked.metadata.annotations = Some(taken_over_marks());
         let template = template_of(&changed, &marked);
         let labels = template.metadata.unwrap().labels.unwrap();
         assert!(!labels.contains_key(VERSION_LABEL), "{change}");
@@ -84,9 +111,8 @@ fn once_the_service_changes_its_pods_get_everything_new() {
 #[test]
 fn a_change_of_something_else_replaces_no_pod() {
     let live = predecessors();
-    let revision = observe(&seen(base()), settled(&base())).meaning.unwrap().decode.revision;
     let mut marked = live.clone();
-    marked.metadata.annotations = Some([(REVISION_ANNOTATION.to_owned(), revision)].into());
+    marked.metadata.annotations = Some(taken_over_marks());
     for change in [
         json!({ "decode": { "replicas": 5 } }),
         json!({ "decode": { "strategy": { "type": "Recreate" } } }),
@@ -112,7 +138,9 @@ fn a_change_that_the_operator_before_us_never_saw_is_made_in_full() {
 #[test]
 fn m06_a_new_version_of_the_operator_restarts_nothing() {
     let mut decode = live_of(&base(), Role::Decode);
-    // As if an older version of ours had probed in another way.
+    // An older version of ours, which probed in another way.
+    let marks = decode.metadata.annotations.as_mut().unwrap();
+    marks.insert(FORM_ANNOTATION.to_owned(), "older".to_owned());
     let server = &mut decode.spec.as_mut().unwrap().template.spec.as_mut().unwrap().containers[0];
     server.liveness_probe = Some(Probe { period_seconds: Some(77), ..Default::default() });
     let epp = live_epp(&base());
@@ -184,10 +212,28 @@ fn settings_that_matter_only_at_the_start_replace_no_pod() {
     assert_eq!(template, &serde_json::to_value(live_template(&live)).unwrap());
 }
 
+/// If this fails, pods of the present form would be replaced: count [`WAYS`] up, and pin the new hash.
+#[test]
+fn the_parts_that_are_kept_change_only_with_another_way() {
+    let secrets = json!([{ "name": "a" }, { "name": "b" }]);
+    let service = service_with(json!({ "model": { "imagePullSecrets": secrets } }));
+    let template = observe(&service, settled(&service)).meaning.unwrap().decode.template;
+    let pod = template.spec.unwrap();
+    let server = &pod.containers[0];
+    let kept = json!([
+        template.metadata.unwrap().labels.unwrap().get(VERSION_LABEL),
+        pod.init_containers.unwrap()[0],
+        [&server.startup_probe, &server.readiness_probe, &server.liveness_probe],
+        server.volume_mounts,
+        pod.volumes,
+    ]);
+    assert_eq!((WAYS, hashed(&kept).as_str()), (1, "e36ac4db9b6297e6"));
+}
+
 /// If this fails, so will every pod of every service when the operator is upgraded.
 #[test]
 fn revisions_never_change_by_themselves() {
     let meaning = observe(&base(), settled(&base())).meaning.unwrap();
-    assert_eq!(meaning.decode.revision, "38635123a83a5744");
-    assert_eq!(meaning.epp.revision, "42ea9087923513ef");
+    assert_eq!(meaning.decode.marks.revision, "38635123a83a5744");
+    assert_eq!(meaning.epp.marks.revision, "42ea9087923513ef");
 }
