@@ -5,6 +5,7 @@
 //! read, and judging it is the domains' work, so that an old object with a bad value still gets a
 //! status that says so.
 
+pub mod model;
 pub mod serving;
 
 pub mod duration;
@@ -18,5 +19,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 /// Take definitions from here and not from the derived `crd()`: rules that a derive cannot express
 /// are added on the way.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![serving::zerfoo_inference_service::crd()]
+    vec![
+        serving::zerfoo_inference_service::crd(),
+        model::artifact::model_artifact_crd(),
+        model::artifact::artifact_crd(),
+    ]
 }

@@ -1,8 +1,9 @@
-//! Schema pieces that schemars does not know: validation rules in CEL and null handling.
+//! Schema pieces that schemars does not know: validation rules in CEL, quantities, null handling.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
 /// One entry of `x-kubernetes-validations`.
@@ -26,6 +27,15 @@ impl Rule {
     pub(crate) fn with_value(rule: impl Into<String>, expression: impl Into<String>) -> Self {
         Self { rule: rule.into(), message: None, message_expression: Some(expression.into()) }
     }
+}
+
+/// What Kubernetes' own generator writes for a quantity.
+const QUANTITY_PATTERN: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+
+/// For `schema_with` on a `Quantity`, whose own schema accepts any text and describes the format in
+/// forty lines.
+pub(crate) fn quantity(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "x-kubernetes-int-or-string": true, "pattern": QUANTITY_PATTERN })
 }
 
 /// Makes every field non-nullable.

@@ -1,0 +1,3 @@
+//! Group `model.otterscale.io`: models on their way into a registry.
+
+pub mod artifact;
