@@ -38,7 +38,9 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use serde_json::{Map, Value};
 use windlass_api::foreign::http_route::HttpRoute;
 use windlass_api::serving::zerfoo_inference_service::{DEFAULT_HOST_PATH, ZerfooInferenceService};
-use windlass_engine::domain::{Access, Domain, Health, Identity, Need, Overall, Right, Watch};
+use windlass_engine::domain::{
+    Access, Domain, EventSource, Health, Identity, Need, Overall, Right, Watch,
+};
 use windlass_engine::fetch::Reader;
 use windlass_engine::kind::Kind;
 use windlass_engine::plan::Plan;
@@ -91,7 +93,15 @@ impl Domain for InferenceServiceDomain {
     type Observed = Observed;
 
     fn identity(&self) -> Identity {
-        Identity { controller: CONTROLLER, name_label: NAME_LABEL, finalizer: None }
+        Identity {
+            controller: CONTROLLER,
+            events: EventSource { controller: CONTROLLER, action: None },
+            name_label: NAME_LABEL,
+            components: &[],
+            finalizer: None,
+            hold: None,
+            state_word: true,
+        }
     }
 
     fn watches(&self) -> Vec<Watch> {

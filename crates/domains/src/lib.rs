@@ -4,4 +4,5 @@
 //! stand in files of their own, in the order in which data flows: `fetch` reads, `compose` judges,
 //! `plan` and `status` speak; only `fetch` waits.
 
+pub mod artifact;
 pub mod inference_service;

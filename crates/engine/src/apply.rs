@@ -3,6 +3,7 @@
 //! Nothing is decided here but whether an object is ours. What is not ours is neither written nor
 //! deleted, and what is already as wanted is not written again.
 
+mod hold;
 mod unchanging;
 
 use std::{borrow::Cow, sync::Arc};
@@ -22,7 +23,7 @@ use crate::{
     compare::{Difference, difference},
     error::{Category, Error, categorise_write, chain, is_field_conflict},
     kind::{Kind, ObjectKey, Scope},
-    labels::MANAGED_BY,
+    labels::{COMPONENT, MANAGED_BY},
     object::{Object, Watched},
     plan::{Desired, HoldsUp, Ownership, Plan, Removal, Strategy, When},
     reader,
@@ -47,6 +48,7 @@ pub struct Applier {
     /// The controller's name: field manager and `managed-by` label.
     pub manager: &'static str,
     pub name_label: &'static str,
+    pub hold: Option<&'static str>,
     pub unchanging: Unchanging,
 }
 
@@ -86,6 +88,10 @@ impl Applier {
         let mut applied = Applied::default();
         for text in &plan.rejected {
             applied.fail(Phase::Apply, Error::invalid_spec("Unserialisable", text.clone()));
+        }
+        for release in &plan.release {
+            let step = self.release(parent, release).await;
+            applied.record(Phase::Delete, step);
         }
         self.delete_all(parent, plan, When::BeforeApply, &mut applied).await;
         let mut held_up =
@@ -240,8 +246,8 @@ impl Applier {
         let wanted = &desired.body["metadata"];
         let label = |key: &str| wanted["labels"][key].as_str();
         let mut metadata = Map::new();
-        for key in [MANAGED_BY, self.name_label] {
-            if live.labels.get(key).map(String::as_str) != label(key) {
+        for key in [MANAGED_BY, COMPONENT, self.name_label] {
+            if label(key).is_some() && live.labels.get(key).map(String::as_str) != label(key) {
                 let labels = metadata.entry("labels").or_insert_with(|| json!({}));
                 labels[key] = label(key).into();
             }

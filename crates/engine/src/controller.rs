@@ -27,7 +27,7 @@ use crate::{
     cache::Cache,
     domain::{Access, Domain, Identity, Need, Watch},
     kind::{Kind, ObjectKey, Scope},
-    labels::MANAGED_BY,
+    labels,
     lease::Clock,
     metrics::{Metrics, Outcome},
     object::Object,
@@ -96,7 +96,7 @@ impl<D: Domain> Controller<D> {
         let mut tasks = JoinSet::new();
         let own = Watch { kind, need: Need::Optional, access: Access::Read };
         let mut handles = vec![tasks.spawn(shared.clone().keep_watching(own, None))];
-        let selector = format!("{MANAGED_BY}={}", identity.controller);
+        let selector = labels::selector(identity.controller, identity.components);
         for watch in watches {
             let selector = Some(selector.clone());
             handles.push(tasks.spawn(shared.clone().keep_watching(watch, selector)));
@@ -146,9 +146,10 @@ fn pipeline<D: Domain>(domain: D, identity: &Identity, runtime: &Runtime) -> Pip
             cache,
             manager: identity.controller,
             name_label: identity.name_label,
+            hold: identity.hold,
             unchanging: Unchanging::default(),
         },
-        reporter: Reporter::new(client, identity.controller, &runtime.instance),
+        reporter: Reporter::new(client, &identity.events, &runtime.instance),
         clock: runtime.clock.clone(),
     }
 }

@@ -13,6 +13,8 @@ use crate::kind::{Kind, ObjectKey, TypedScope};
 pub struct Plan {
     pub apply: Vec<Desired>,
     pub delete: Vec<Removal>,
+    /// Children that no longer need to be held.
+    pub release: Vec<Release>,
     /// Look again after this time even if nothing happens in the cluster.
     pub requeue_after: Option<Duration>,
     /// Objects that could not be written down; reported, never dropped.
@@ -53,6 +55,13 @@ pub struct Removal {
     pub kind: Kind,
     pub key: ObjectKey,
     pub when: When,
+}
+
+/// A child whose hold (see [`crate::domain::Identity`]) is taken off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    pub kind: Kind,
+    pub key: ObjectKey,
 }
 
 /// How far a failed write reaches: what does not build on it goes on.
@@ -113,6 +122,15 @@ impl Plan {
             key: ObjectKey::new(namespace, name),
             when,
         });
+    }
+
+    /// Takes off the hold, if the object exists, is ours and has it.
+    pub fn release<K>(&mut self, namespace: Option<&str>, name: &str)
+    where
+        K: Resource<DynamicType = (), Scope: TypedScope>,
+    {
+        let key = ObjectKey::new(namespace, name);
+        self.release.push(Release { kind: Kind::of::<K>(), key });
     }
 
     pub fn requeue_after(&mut self, delay: Duration) {

@@ -22,14 +22,14 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use windlass_engine::{
     conditions::ConditionSet,
-    domain::{Access, Cleanup, Domain, Health, Identity, ManualStatus, Need, Overall, Watch},
+    domain::{Access, Cleanup, Domain, EventSource, Health, Identity, Need, Overall, Watch},
     error::{Category, Error},
     fetch::{self, Fetched, Reader},
     health::{ComponentHealth, Dependency},
     kind::{Kind, ObjectKey, TypedScope},
     labels::LabelRules,
     plan::{Desired, Ownership, Plan, Removal, Strategy, When},
-    state::State,
+    state::{FailureWords, Manual, State},
     status,
 };
 use windlass_tests::until;
@@ -37,6 +37,7 @@ use windlass_tests::until;
 pub(super) const CONTROLLER: &str = "widget-controller";
 pub(super) const NAME_LABEL: &str = "test.windlass.dev/widget.name";
 pub(super) const FINALIZER: &str = "test.windlass.dev/clean-up";
+pub(super) const HOLD: &str = "test.windlass.dev/hold";
 
 #[derive(CustomResource, Clone, Debug, Serialize, Deserialize)]
 #[kube(group = "test.windlass.dev", version = "v1", kind = "Widget", namespaced)]
@@ -138,7 +139,15 @@ impl<K: Ordered> Domain for WidgetDomain<K> {
     type Observed = Seen;
 
     fn identity(&self) -> Identity {
-        Identity { controller: CONTROLLER, name_label: NAME_LABEL, finalizer: self.finalizer }
+        Identity {
+            controller: CONTROLLER,
+            events: EventSource { controller: CONTROLLER, action: None },
+            name_label: NAME_LABEL,
+            components: &[],
+            finalizer: self.finalizer,
+            hold: Some(HOLD),
+            state_word: true,
+        }
     }
 
     fn watches(&self) -> Vec<Watch> {
@@ -255,7 +264,7 @@ impl Component {
         health.with_state(self.state.unwrap_or(State::Ready), &self.reason, &self.message)
     }
 
-    fn manual(&self) -> ManualStatus {
+    fn manual(&self) -> Manual {
         let mut conditions = ConditionSet::default();
         let say = match self.state {
             None | Some(State::Ready) => status::ready,
@@ -265,7 +274,7 @@ impl Component {
             _ => status::progressing,
         };
         let state = say(&mut conditions, &self.reason, &self.message);
-        ManualStatus { state, conditions }
+        Manual { state, conditions, failures: FailureWords::default() }
     }
 }
 

@@ -5,7 +5,7 @@ fn manual(state: State, ready: bool) -> Manual {
     let mut conditions = ConditionSet::default();
     let ready = ConditionUpdate::new("Ready", Status::from(ready), "MyReason", "mine");
     conditions.set(ready);
-    Manual { state, conditions }
+    Manual { state, conditions, failures: FailureWords::default() }
 }
 
 #[test]
@@ -47,7 +47,11 @@ fn an_unreachable_api_has_grace_there_too_and_its_recovery_is_seen() {
     assert!(verdict.conditions.any_false(&[types::DEPENDENCIES_REACHABLE]));
 
     let stored = verdict.commit(&assessment);
-    let recovered = Manual { state: State::Ready, conditions: ConditionSet::from_stored(&stored) };
+    let recovered = Manual {
+        state: State::Ready,
+        conditions: ConditionSet::from_stored(&stored),
+        failures: FailureWords::default(),
+    };
     let verdict = evaluate_manual(recovered, &first_pass(&[]));
     assert!(verdict.conditions.all_true(&[types::DEPENDENCIES_REACHABLE, "Ready"]));
 }

@@ -1,0 +1,111 @@
+//! Reads the children and what explains their state. Decides nothing; failures are kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, Pod, Secret};
+use windlass_api::model::artifact::ArtifactKind;
+use windlass_engine::fetch::{Fetched, Reader, Selector, get, list};
+
+use super::names::{JOB_NAME_LABEL, Names};
+use super::status::Phase;
+
+/// Answers of the API as they came.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    pub jobs: Fetched<Vec<Job>>,
+    pub claim: Fetched<PersistentVolumeClaim>,
+    /// Pods of all Jobs of the artifact.
+    pub pods: Fetched<Vec<Pod>>,
+    /// About pods that do not start, and Jobs that get no pod.
+    pub events: Vec<Event>,
+    /// The keys of each Secret that the Job uses; asked for only until its pod runs.
+    pub secrets: BTreeMap<String, Fetched<BTreeSet<String>>>,
+}
+
+pub(super) async fn fetch<K: ArtifactKind>(reader: &dyn Reader, artifact: &K) -> Answers {
+    let names = Names::of(artifact);
+    let namespace = names.namespace();
+    let ours = Selector { labels: names.selector(), ..Selector::default() };
+    let jobs = list::<Job>(reader, namespace, &ours).await;
+    let pods = list::<Pod>(reader, namespace, &ours).await;
+    let running = jobs.found().map_or(&[][..], Vec::as_slice).iter().filter(|job| !has_ended(job));
+    let known = pods.found().map_or(&[][..], Vec::as_slice);
+    let waits = !Phase::is_over(artifact);
+    let started = known.iter().any(|pod| phase(pod) != Some("Pending"));
+    Answers {
+        events: events(reader, running, known).await,
+        secrets: if waits && !started { secrets(reader, artifact).await } else { BTreeMap::new() },
+        claim: get(reader, namespace, &names.claim()).await,
+        jobs,
+        pods,
+    }
+}
+
+async fn events<'a>(
+    reader: &dyn Reader,
+    jobs: impl Iterator<Item = &'a Job>,
+    pods: &[Pod],
+) -> Vec<Event> {
+    let of = |pod: &Pod, job: &Job| job_of(pod) == job.metadata.name.as_deref();
+    let alone = jobs.filter(|job| pods.iter().all(|pod| !of(pod, job))).map(|job| &job.metadata);
+    let stuck = pods.iter().filter(|pod| is_stuck_on_its_node(pod)).map(|pod| &pod.metadata);
+    let mut events = Vec::new();
+    for about in alone.chain(stuck) {
+        let uid = about.uid.as_deref().unwrap_or_default();
+        let selector = Selector::field("involvedObject.uid", uid);
+        // Without events there is still the object's own word.
+        if let Fetched::Found(found) = list(reader, about.namespace.as_deref(), &selector).await {
+            events.extend(found);
+        }
+    }
+    events
+}
+
+/// The Job that a pod belongs to.
+pub(super) fn job_of(pod: &Pod) -> Option<&str> {
+    pod.metadata.labels.as_ref()?.get(JOB_NAME_LABEL).map(String::as_str)
+}
+
+pub(super) fn phase(pod: &Pod) -> Option<&str> {
+    pod.status.as_ref()?.phase.as_deref()
+}
+
+/// Why a pod has no node it says itself.
+pub(super) fn is_stuck_on_its_node(pod: &Pod) -> bool {
+    let placed = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+    phase(pod) == Some("Pending") && placed && pod.metadata.deletion_timestamp.is_none()
+}
+
+fn has_ended(job: &Job) -> bool {
+    let status = job.status.as_ref();
+    status.is_some_and(|status| status.succeeded.is_some() || status.failed.is_some())
+}
+
+async fn secrets<K: ArtifactKind>(
+    reader: &dyn Reader,
+    artifact: &K,
+) -> BTreeMap<String, Fetched<BTreeSet<String>>> {
+    let mut answers = BTreeMap::new();
+    for name in secret_names(artifact) {
+        let namespace = artifact.meta().namespace.as_deref();
+        let keys = match get::<Secret>(reader, namespace, name).await {
+            // The values go no further than here.
+            Fetched::Found(secret) => {
+                Fetched::Found(secret.data.unwrap_or_default().into_keys().collect())
+            }
+            Fetched::Missing => Fetched::Missing,
+            Fetched::Failed(error) => Fetched::Failed(error),
+        };
+        answers.insert(name.to_owned(), keys);
+    }
+    answers
+}
+
+fn secret_names<K: ArtifactKind>(artifact: &K) -> BTreeSet<&str> {
+    let spec = artifact.spec();
+    let source = spec.source.hugging_face.as_ref();
+    let token = source.and_then(|source| source.token_secret_ref.as_ref()).map(|r| &r.name);
+    let credentials = spec.target.credentials_secret_ref.as_ref().map(|r| &r.name);
+    token.into_iter().chain(credentials).map(String::as_str).collect()
+}
