@@ -5,6 +5,8 @@
 
 mod zis;
 
+/// Models packed and pushed.
+mod artifact;
 /// Traffic to a second model, its promotion and its withdrawal.
 mod canary;
 /// From a manifest to Ready, and what Ready means.

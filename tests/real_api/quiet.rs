@@ -61,7 +61,7 @@ async fn restart(operator: &mut Operator, space: &Space, setup: &Setup, objects:
 }
 
 /// Waits until it has written nothing for a while; returns how often it has written.
-async fn settle(cluster: &Cluster, operator: &Operator) -> usize {
+pub(crate) async fn settle(cluster: &Cluster, operator: &Operator) -> usize {
     let mut before = usize::MAX;
     eventually(
         "no more writes",

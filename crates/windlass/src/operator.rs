@@ -25,7 +25,7 @@ use windlass_engine::{
 
 pub(crate) use flags::Flags;
 
-use crate::kinds::KindName;
+use crate::kinds::Visitor;
 
 /// How long a stop waits for passes that have begun.
 const GRACE: Duration = Duration::from_secs(20);
@@ -43,7 +43,9 @@ async fn operate(flags: Flags) -> anyhow::Result<()> {
     let (client, namespace) = client::connect(&flags, metrics.clone()).await?;
 
     let stop = stop_on_signal()?;
-    let apis = Apis::new(flags.enabled().into_iter().flat_map(|kind| kinds_of(kind, &flags)));
+    let apis = Apis::new(
+        flags.enabled().into_iter().flat_map(|kind| kind.visit(&flags.kinds, OptionalKinds)),
+    );
     let pulse = server::Pulse::default();
     server::serve_probes(&flags.health_probe_bind_address, pulse.clone()).await?;
     server::serve_metrics(&flags.metrics_bind_address, registry).await?;
@@ -65,8 +67,11 @@ async fn operate(flags: Flags) -> anyhow::Result<()> {
         concurrency: flags.concurrency.into(),
         delays: Delays::default(),
     };
-    let controllers: Vec<Box<dyn Running>> =
-        flags.enabled().into_iter().map(|kind| start(kind, &flags, runtime.clone())).collect();
+    let controllers: Vec<Box<dyn Running>> = flags
+        .enabled()
+        .into_iter()
+        .map(|kind| kind.visit(&flags.kinds, Start(runtime.clone())))
+        .collect();
     let controllers = Arc::new(controllers);
     pulse.of(controllers.clone());
 
@@ -181,16 +186,22 @@ impl<D: Domain> Running for Controller<D> {
     }
 }
 
-fn kinds_of(kind: KindName, flags: &Flags) -> Vec<Kind> {
-    match kind {
-        KindName::InferenceService => optional_kinds(&flags.kinds.inference_service()),
+struct OptionalKinds;
+
+impl Visitor for OptionalKinds {
+    type Output = Vec<Kind>;
+
+    fn visit<D: Domain>(self, domain: D) -> Vec<Kind> {
+        optional_kinds(&domain)
     }
 }
 
-fn start(kind: KindName, flags: &Flags, runtime: Runtime) -> Box<dyn Running> {
-    match kind {
-        KindName::InferenceService => {
-            Box::new(Controller::start(flags.kinds.inference_service(), runtime))
-        }
+struct Start(Runtime);
+
+impl Visitor for Start {
+    type Output = Box<dyn Running>;
+
+    fn visit<D: Domain>(self, domain: D) -> Box<dyn Running> {
+        Box::new(Controller::start(domain, self.0))
     }
 }

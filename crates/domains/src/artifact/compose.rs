@@ -34,6 +34,8 @@ pub struct Observed {
     pub(super) observation: Observation,
     /// The stored status tells how this run ended, and nothing can be learnt any more.
     pub(super) settled: bool,
+    /// No pod of the Job is left that could still tell something.
+    pub(super) no_pods: bool,
     /// There is a Job, but no pod of it has started.
     pub(super) stands_still: bool,
     pub(super) secrets: BTreeMap<String, Fetched<BTreeSet<String>>>,
@@ -86,7 +88,7 @@ pub(super) fn compose<K: ArtifactKind>(artifact: &K, answers: Answers, now: Time
     let names = Names::of(artifact);
     let unread = [answers.jobs.error(), answers.pods.error(), answers.claim.error()];
     let unread = unread.into_iter().flatten().next().cloned();
-    let jobs = owned(answers.jobs, names.uid());
+    let (jobs, jobs_of_others) = by_owner(answers.jobs, names.uid());
     let run = Run::wanted(artifact, &jobs);
     let stored = Run::stored(artifact.status());
     let current = newest(jobs.iter().filter(|job| {
@@ -96,7 +98,11 @@ pub(super) fn compose<K: ArtifactKind>(artifact: &K, answers: Answers, now: Time
     let (mut own, stale): (Vec<Job>, Vec<Job>) =
         jobs.into_iter().partition(|job| current.is_some() && job.metadata.name == current);
     let job = own.pop();
-    let (pods, others) = by_job(answers.pods, current.as_deref());
+    let (pods, mut others) = by_job(answers.pods, current.as_deref());
+    // The other kind may have an artifact of this name, and its pods look the same.
+    others.retain(|pod| {
+        !jobs_of_others.iter().any(|job| job_of(pod) == job.metadata.name.as_deref())
+    });
     let evidence = Evidence { job: job.as_ref(), pods: &pods, events: &answers.events, now };
     let observation = observe(evidence);
     let told_before = stored.as_ref() == Some(&run) && Phase::is_over(artifact);
@@ -104,6 +110,7 @@ pub(super) fn compose<K: ArtifactKind>(artifact: &K, answers: Answers, now: Time
         claim: workspace::<K>(&names, answers.claim, &run, stored.as_ref()),
         lingering: others.iter().find(|pod| still_works(pod)).and_then(|p| p.metadata.name.clone()),
         settled: told_before && !(job.is_some() && learns(artifact, &observation)),
+        no_pods: pods.is_empty(),
         stands_still: job.is_some() && pods.iter().all(|pod| phase(pod) == Some("Pending")),
         observation,
         secrets: answers.secrets,
@@ -127,10 +134,9 @@ fn learns<K: ArtifactKind>(artifact: &K, observation: &Observation) -> bool {
     }
 }
 
-fn owned(jobs: Fetched<Vec<Job>>, uid: &str) -> Vec<Job> {
-    let Fetched::Found(mut jobs) = jobs else { return Vec::new() };
-    jobs.retain(|job| owners(&job.metadata).any(|owner| owner.uid == uid));
-    jobs
+fn by_owner(jobs: Fetched<Vec<Job>>, uid: &str) -> (Vec<Job>, Vec<Job>) {
+    let Fetched::Found(jobs) = jobs else { return <_>::default() };
+    jobs.into_iter().partition(|job| owners(&job.metadata).any(|owner| owner.uid == uid))
 }
 
 fn owners(child: &ObjectMeta) -> impl Iterator<Item = &OwnerReference> {

@@ -64,7 +64,9 @@ fn conclude<K: ArtifactKind>(plan: &mut Plan, artifact: &K, observed: &Observed)
         delete_claim(plan, observed);
     }
     let Some(job) = &observed.job else { return };
-    let waits = !observed.observation.told && !is_past(job, observed.now, PATIENCE);
+    // Of a Job that is deleted, the pods go first.
+    let too_late = observed.no_pods && job.metadata.deletion_timestamp.is_some();
+    let waits = !observed.observation.told && !too_late && !is_past(job, observed.now, PATIENCE);
     if waits {
         plan.requeue_after(DIGEST_POLL);
     } else if is_held(job) && Phase::is_over(artifact) {

@@ -16,7 +16,7 @@ use windlass_engine::{
 };
 
 use super::{Flags, Scope, objects::NAME};
-use crate::kinds;
+use crate::kinds::{self, KindName, Visitor};
 
 const WATCH: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["create", "delete", "get", "list", "patch", "watch"];
@@ -32,7 +32,9 @@ pub(crate) fn rules_in(scope: Scope) -> Vec<PolicyRule> {
 /// What the operator does in the namespaces it watches.
 fn rules() -> Vec<PolicyRule> {
     let mut rights = Rights::default();
-    rights.add_domain(&kinds::Flags::default().inference_service());
+    for kind in KindName::ALL {
+        rights = kind.visit(&kinds::Flags::default(), rights);
+    }
     // Events are told through the newer API; `kubectl describe` shows both.
     rights.add("events.k8s.io", "events", &["create", "patch"]);
     rights.into_rules()
@@ -120,6 +122,15 @@ fn subject(flags: &Flags) -> Subject {
 /// Verbs by group and resource.
 #[derive(Default)]
 struct Rights(BTreeMap<(String, String), BTreeSet<&'static str>>);
+
+impl Visitor for Rights {
+    type Output = Self;
+
+    fn visit<D: Domain>(mut self, domain: D) -> Self {
+        self.add_domain(&domain);
+        self
+    }
+}
 
 impl Rights {
     fn add(&mut self, group: &str, resource: &str, verbs: &[&'static str]) {
