@@ -93,6 +93,7 @@ fn prepare(document: &mut Document, namespaced: bool, namespace: &str) -> Result
     if namespaced {
         metadata.entry("namespace").or_insert_with(|| namespace.into());
     }
+    metadata.entry("generation").or_insert_with(|| 1.into());
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 use windlass_api::model::artifact::{ArtifactStatus, ModelArtifact};
-use windlass_tests::{Cluster, Operator, kubelet};
+use windlass_tests::{Cluster, Operator, kubelet, until};
 
 use super::{create, manifest, message, pods_of, spec, wait, wait_job, wait_phase};
 
@@ -115,4 +115,25 @@ async fn where_secrets_may_be_read_a_missing_one_is_named_at_once_and_the_old_fo
         );
         assert!(text.contains(&want), "{text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn w15_a_name_from_before_the_rule_still_runs() {
+    let Some(cluster) = Cluster::private(&[]).await else { return };
+    let space = cluster.space("before").await;
+    let crd = "modelartifacts.model.otterscale.io";
+    let without = r#"[{"op": "remove",
+        "path": "/spec/versions/0/schema/openAPIV3Schema/x-kubernetes-validations"}]"#;
+    cluster.kubectl(&["patch", "crd", crd, "--type=json", "-p", without], "");
+    let name = "a".repeat(70);
+    let object = manifest("ModelArtifact", &name, &spec()).to_string();
+    until("the rule to be gone", || async {
+        cluster.try_kubectl(&["-n", &space.name, "apply", "-f", "-"], &object)
+    })
+    .await;
+    cluster.install_crds();
+    let _operator = Operator::start(&cluster, &space).await;
+    let job = wait_job::<ModelArtifact>(&space, &name).await;
+    kubelet::end_pod(&space, &pods_of(&job), super::PUSHED).await;
+    wait_phase::<ModelArtifact>(&space, &name, "Succeeded").await;
 }

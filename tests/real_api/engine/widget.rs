@@ -28,7 +28,7 @@ use windlass_engine::{
     health::{ComponentHealth, Dependency},
     kind::{Kind, ObjectKey, TypedScope},
     labels::LabelRules,
-    plan::{Desired, Ownership, Plan, Removal, Strategy, When},
+    plan::{Desired, Ownership, Plan, Release, Removal, Strategy, When},
     state::{FailureWords, Manual, State},
     status,
 };
@@ -62,6 +62,7 @@ pub(super) struct Orders {
     shared: Vec<Value>,
     delete_before: Vec<Value>,
     delete_after: Vec<Value>,
+    release: Vec<Value>,
     requeue_millis: Option<u64>,
     components: Vec<Component>,
     /// Upstream: Secrets that have to exist.
@@ -214,6 +215,11 @@ impl<K: Ordered> Domain for WidgetDomain<K> {
             let removal = |body: &Value| removal(body, namespace.as_deref(), when);
             plan.delete.extend(bodies.iter().map(removal));
         }
+        let release = |body: &Value| {
+            let (kind, key) = address(body, namespace.as_deref());
+            Release { kind, key }
+        };
+        plan.release.extend(orders.release.iter().map(release));
         if let Some(millis) = orders.requeue_millis {
             plan.requeue_after(Duration::from_millis(millis));
         }

@@ -7,6 +7,7 @@ use windlass_engine::conditions::{
     ConditionSet, ConditionUpdate, EventType, Observability, Status, find, types,
 };
 use windlass_engine::domain::Health;
+use windlass_engine::error::Error;
 use windlass_engine::events::EventNote;
 use windlass_engine::fetch::Fetched;
 use windlass_engine::health::ComponentHealth;
@@ -22,11 +23,12 @@ pub(super) fn health<K: ArtifactKind>(artifact: &K, observed: &Observed) -> Heal
     let (state, ready) = judge(artifact, observed);
     let mut conditions = ConditionSet::default();
     conditions.set(ready);
-    let unread = observed.unread.iter();
+    let invalid = observed
+        .invalid
+        .map(|rule| Error::invalid_spec(reasons::INVALID_SPEC, rule).at("spec.source"));
+    let errors: Vec<Error> = observed.unread.iter().cloned().chain(invalid).collect();
     Health {
-        components: unread
-            .map(|error| ComponentHealth::new("Pipeline").failed_with(vec![error.clone()]))
-            .collect(),
+        components: vec![ComponentHealth::new("Pipeline").failed_with(errors)],
         news: job_created(artifact, observed).into_iter().collect(),
         manual: Some(Manual {
             state,

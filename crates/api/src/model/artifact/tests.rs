@@ -41,10 +41,7 @@ fn schema(crd: &CustomResourceDefinition) -> Value {
 
 /// The texts of all rules that a write breaks; a creation has no old object.
 fn broken_rules(object: &Value, old: Option<&Value>) -> Vec<String> {
-    let mut schema = schema(&model_artifact_crd());
-    // The API server's `oldSelf` is an optional here, kube-cel's is a value or null.
-    let rule = schema.pointer_mut("/x-kubernetes-validations/0/rule").unwrap();
-    *rule = rule.as_str().unwrap().replace("oldSelf.hasValue()", "oldSelf != null").into();
+    let schema = schema::for_kube_cel(schema(&model_artifact_crd()));
     let Err(errors) = Validator::new().validate(&schema, object, old) else { return vec![] };
     errors.into_iter().map(|error| error.message).collect()
 }
