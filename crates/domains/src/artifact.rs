@@ -102,6 +102,7 @@ impl<K: ArtifactKind> Domain for ArtifactDomain<K> {
             components: &[COMPONENT],
             finalizer: None,
             hold: Some(HOLD),
+            predecessors: &[],
             state_word: false,
         }
     }

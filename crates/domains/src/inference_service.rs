@@ -100,6 +100,7 @@ impl Domain for InferenceServiceDomain {
             components: &[],
             finalizer: None,
             hold: None,
+            predecessors: &[],
             state_word: true,
         }
     }

@@ -4,6 +4,7 @@
 //! deleted, and what is already as wanted is not written again.
 
 mod hold;
+mod predecessor;
 mod unchanging;
 
 use std::{borrow::Cow, sync::Arc};
@@ -49,6 +50,7 @@ pub struct Applier {
     pub manager: &'static str,
     pub name_label: &'static str,
     pub hold: Option<&'static str>,
+    pub predecessors: &'static [&'static str],
     pub unchanging: Unchanging,
 }
 
@@ -186,6 +188,11 @@ impl Applier {
             Strategy::CreateOnce => return self.reclaim(desired, live).await,
             Strategy::Recreate => return self.recreate(desired, live, &current).await,
         }
+        let taken_over = self.inherit(desired, live, &current).await?;
+        let (live, current) = match &taken_over {
+            Some(now) => (now, now.value()),
+            None => (live, current),
+        };
         let Some(difference) = difference(&desired.body, &current, self.manager, "") else {
             return Ok(Step::Unchanged);
         };

@@ -147,6 +147,7 @@ fn pipeline<D: Domain>(domain: D, identity: &Identity, runtime: &Runtime) -> Pip
             manager: identity.controller,
             name_label: identity.name_label,
             hold: identity.hold,
+            predecessors: identity.predecessors,
             unchanging: Unchanging::default(),
         },
         reporter: Reporter::new(client, &identity.events, &runtime.instance),

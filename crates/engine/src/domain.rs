@@ -66,6 +66,12 @@ pub trait Domain: Send + Sync + 'static {
         overall: &Overall,
     ) -> Map<String, Value>;
 
+    /// Whether the object has something that must be cleaned up before it may go. Asked only if the
+    /// identity has a finalizer, which is put on and taken off accordingly.
+    fn needs_finalizer(&self, _object: &Self::Object) -> bool {
+        true
+    }
+
     /// What remains to be done before a deleted object may go. Asked only if the identity has a finalizer.
     fn cleanup(&self, _object: &Self::Object, _observed: &Self::Observed) -> Cleanup {
         Cleanup::Done
@@ -92,6 +98,8 @@ pub struct Identity {
     /// Finalizer that the domain puts on children which must not go before it has read them. The
     /// plan takes it off again; where no parent is left to plan for, the engine does.
     pub hold: Option<&'static str>,
+    /// Field managers under which a predecessor wrote the children with plain updates.
+    pub predecessors: &'static [&'static str],
     /// Whether the status of the kind has the field `status` for the overall state in one word.
     pub state_word: bool,
 }

@@ -33,6 +33,28 @@ impl<D: Domain> Pipeline<D> {
         Some(self.set_finalizers(stored, finalizers).await)
     }
 
+    /// Whether nothing is left of what the finalizer was for.
+    pub(crate) fn is_needlessly_finalized(
+        &self,
+        object: &D::Object,
+        observed: &D::Observed,
+    ) -> bool {
+        use kube::Resource;
+        let present = object.meta().finalizers.iter().flatten();
+        self.identity.finalizer.is_some_and(|finalizer| present.into_iter().any(|f| f == finalizer))
+            && !self.domain.needs_finalizer(object)
+            && matches!(self.domain.cleanup(object, observed), Cleanup::Done)
+    }
+
+    pub(crate) async fn drop_finalizer(&self, stored: &Object) -> Pass {
+        // The status may have been written since the object was read.
+        let newest = self.cache.get(&self.kind, &stored.key).flatten();
+        let newest = newest.as_deref().unwrap_or(stored);
+        let mut finalizers = newest.finalizers.clone();
+        finalizers.retain(|known| Some(known.as_str()) != self.identity.finalizer);
+        self.set_finalizers(newest, finalizers).await
+    }
+
     pub(crate) async fn finalize(&self, stored: &Object, object: &D::Object) -> Pass {
         use kube::Resource;
         let Some(finalizer) = self.identity.finalizer else { return Pass::IDLE };

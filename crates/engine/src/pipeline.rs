@@ -120,7 +120,9 @@ impl<D: Domain> Pipeline<D> {
         if stored.deleting {
             return self.finalize(&stored, &object).await;
         }
-        if let Some(pass) = self.ensure_finalizer(&stored, object.meta()).await {
+        if self.domain.needs_finalizer(&object)
+            && let Some(pass) = self.ensure_finalizer(&stored, object.meta()).await
+        {
             return pass;
         }
         if names::is_paused(object.meta().annotations.as_ref()) {
@@ -200,6 +202,9 @@ impl<D: Domain> Pipeline<D> {
             self.reporter.notices(&reference, &look.health.notices).await;
         }
         self.reporter.notices(&reference, &look.health.news).await;
+        if applied.failures.is_empty() && self.is_needlessly_finalized(object, &look.observed) {
+            return self.drop_finalizer(stored).await;
+        }
         pass
     }
 

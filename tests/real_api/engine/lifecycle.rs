@@ -209,3 +209,28 @@ async fn what_an_object_leaves_behind_is_let_go() {
         eventually("its end", || child::<ConfigMap>(&engine, "held"), Option::is_none).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_finalizer_is_there_only_while_there_is_something_to_clean_up() {
+    let Some(engine) = finalizing("needless").await else { return };
+    let shared = config_map("s", "x");
+    engine.create("a", json!({ "noFinalizer": true })).await;
+    let object = engine.wait_ready("a").await;
+    assert_eq!(object["metadata"]["finalizers"], json!(null));
+
+    engine
+        .order("a", json!({ "noFinalizer": false, "shared": [shared], "cleanUp": [shared] }))
+        .await;
+    wait_child::<ConfigMap>(&engine, "s", |_| true).await;
+    let object = engine.get("a").await.unwrap();
+    assert_eq!(object["metadata"]["finalizers"], json!([FINALIZER]));
+
+    // It stays until what it is for has gone.
+    engine.order("a", json!({ "noFinalizer": true, "shared": [] })).await;
+    engine.wait_ready("a").await;
+    assert_eq!(engine.get("a").await.unwrap()["metadata"]["finalizers"], json!([FINALIZER]));
+    engine.space.delete::<ConfigMap>("s").await;
+    let free =
+        |object: &Option<Value>| object.as_ref().unwrap()["metadata"]["finalizers"].is_null();
+    eventually("no finalizer", || engine.get("a"), free).await;
+}

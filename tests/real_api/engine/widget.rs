@@ -37,6 +37,7 @@ use windlass_tests::until;
 pub(super) const CONTROLLER: &str = "widget-controller";
 pub(super) const NAME_LABEL: &str = "test.windlass.dev/widget.name";
 pub(super) const FINALIZER: &str = "test.windlass.dev/clean-up";
+pub(super) const PREDECESSOR: &str = "predecessor";
 pub(super) const HOLD: &str = "test.windlass.dev/hold";
 
 #[derive(CustomResource, Clone, Debug, Serialize, Deserialize)]
@@ -70,6 +71,8 @@ pub(super) struct Orders {
     manual: Option<Component>,
     /// To be deleted, and gone, before the object itself may go.
     clean_up: Vec<Value>,
+    /// There is nothing to clean up, so no finalizer is needed.
+    no_finalizer: bool,
     /// Patterns of labels that the children inherit.
     inherit: Vec<String>,
     /// The second look waits until this ConfigMap is as here: somebody edits it in the midst of a pass.
@@ -147,6 +150,7 @@ impl<K: Ordered> Domain for WidgetDomain<K> {
             components: &[],
             finalizer: self.finalizer,
             hold: Some(HOLD),
+            predecessors: &[PREDECESSOR],
             state_word: true,
         }
     }
@@ -242,6 +246,10 @@ impl<K: Ordered> Domain for WidgetDomain<K> {
     fn status(&self, object: &K, _observed: &Seen, overall: &Overall) -> Map<String, Value> {
         self.passes.0.lock().unwrap().entry(object.name_any()).or_default().1 += 1;
         Map::from_iter([("message".to_owned(), json!(overall.message))])
+    }
+
+    fn needs_finalizer(&self, object: &K) -> bool {
+        !object.orders().no_finalizer
     }
 
     fn cleanup(&self, object: &K, observed: &Seen) -> Cleanup {
