@@ -18,7 +18,7 @@ use windlass_engine::{
     domain::Domain,
     error::chain,
     kind::Kind,
-    lease::{Election, Timing},
+    lease::{Election, Leases, Timing},
     metrics::Metrics,
     queue::Delays,
 };
@@ -75,15 +75,17 @@ async fn operate(flags: Flags) -> anyhow::Result<()> {
     let controllers = Arc::new(controllers);
     pulse.of(controllers.clone());
 
-    let election = flags.leader_elect.then(|| Election {
-        client,
+    let election = |(namespace, name)| Election {
+        client: client.clone(),
         clock: Arc::new(Timestamp::now),
-        namespace: flags.lease_namespace.clone().unwrap_or(namespace),
-        name: flags.lease_name.clone(),
-        identity,
+        namespace,
+        name,
+        identity: identity.clone(),
         timing: Timing::default(),
-    });
-    lead(&controllers, election, &metrics, &stop).await;
+    };
+    let leases =
+        flags.leases(&namespace).map(|all| Leases(all.into_iter().map(election).collect()));
+    lead(&controllers, leases, &metrics, &stop).await;
     tracing::info!("operator stops");
     Ok(())
 }
@@ -91,26 +93,26 @@ async fn operate(flags: Flags) -> anyhow::Result<()> {
 /// Works whenever this operator leads, until told to stop.
 async fn lead(
     controllers: &[Box<dyn Running>],
-    election: Option<Election>,
+    leases: Option<Leases>,
     metrics: &Metrics,
     stop: &CancellationToken,
 ) {
-    let Some(election) = election else {
+    let Some(leases) = leases else {
         metrics.leading(true);
         return work(controllers, stop).await;
     };
-    while let Some(since) = stop.run_until_cancelled(election.acquire()).await {
-        tracing::info!(lease = election.name, "this operator leads");
+    while let Some(since) = stop.run_until_cancelled(leases.acquire()).await {
+        tracing::info!("this operator leads");
         metrics.leading(true);
         // Losing the lease drops the workers where they stand; they make no further request.
         let stopped = tokio::select! {
             () = work(controllers, stop) => true,
-            () = election.hold(since) => false,
+            () = leases.hold(&since) => false,
         };
         metrics.leading(false);
         if stopped {
             // Without it the next operator only waits for the lease to end.
-            let _ = tokio::time::timeout(Duration::from_secs(5), election.release()).await;
+            let _ = tokio::time::timeout(Duration::from_secs(5), leases.release()).await;
             return;
         }
     }
