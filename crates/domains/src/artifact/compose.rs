@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use windlass_api::model::artifact::ArtifactKind;
+use windlass_api::model::artifact::{ArtifactKind, ArtifactStatus};
 use windlass_engine::error::Error;
 use windlass_engine::fetch::Fetched;
 
-use super::fetch::{Answers, job_of, phase};
+use super::fetch::{Answers, has_ended, is_owned_by, job_of, phase};
 use super::names::{HOLD, Names};
 use super::observe::{Evidence, Observation, observe};
 use super::run::{Run, newest};
@@ -32,7 +32,9 @@ pub struct Observed {
     /// A pod that still works for a Job that is not this run's.
     pub(super) lingering: Option<String>,
     pub(super) observation: Observation,
-    /// The stored status tells how this run ended, and nothing can be learnt any more.
+    /// The stored status tells how this run ended.
+    pub(super) is_told: bool,
+    /// It does, and nothing can be learnt any more.
     pub(super) settled: bool,
     /// No pod of the Job is left that could still tell something.
     pub(super) no_pods: bool,
@@ -88,28 +90,34 @@ pub(super) fn compose<K: ArtifactKind>(artifact: &K, answers: Answers, now: Time
     let names = Names::of(artifact);
     let unread = [answers.jobs.error(), answers.pods.error(), answers.claim.error()];
     let unread = unread.into_iter().flatten().next().cloned();
-    let (jobs, jobs_of_others) = by_owner(answers.jobs, names.uid());
+    let (jobs, others) = by_owner(answers.jobs, names.uid());
     let run = Run::wanted(artifact, &jobs);
-    let stored = Run::stored(artifact.status());
+    let status = artifact.status();
     let current = newest(jobs.iter().filter(|job| {
-        run.made(&job.metadata, stored.as_ref()) && (!is_deleting(&job.metadata) || has_result(job))
+        run.made(&job.metadata, status) && (!is_deleting(&job.metadata) || has_result(job))
     }));
     let current = current.and_then(|job| job.metadata.name.clone());
     let (mut own, stale): (Vec<Job>, Vec<Job>) =
         jobs.into_iter().partition(|job| current.is_some() && job.metadata.name == current);
     let job = own.pop();
-    let (pods, mut others) = by_job(answers.pods, current.as_deref());
+    let (pods, mut past) = by_job(answers.pods, current.as_deref());
     // The other kind may have an artifact of this name, and its pods look the same.
-    others.retain(|pod| {
-        !jobs_of_others.iter().any(|job| job_of(pod) == job.metadata.name.as_deref())
+    past.retain(|pod| {
+        let is_its = |job: &Job| job_of(pod) == job.metadata.name.as_deref();
+        !others.iter().any(|job| is_its(job) && is_of_another_kind::<K>(&job.metadata))
     });
     let evidence = Evidence { job: job.as_ref(), pods: &pods, events: &answers.events, now };
-    let observation = observe(evidence);
-    let told_before = stored.as_ref() == Some(&run) && Phase::is_over(artifact);
+    // An end of which only a part was read would be told once and for all.
+    let observation = observe(match unread {
+        Some(_) => Evidence { job: None, ..evidence },
+        None => evidence,
+    });
+    let is_told = run.is_told(status);
     Observed {
-        claim: workspace::<K>(&names, answers.claim, &run, stored.as_ref()),
-        lingering: others.iter().find(|pod| still_works(pod)).and_then(|p| p.metadata.name.clone()),
-        settled: told_before && !(job.is_some() && learns(artifact, &observation)),
+        claim: workspace::<K>(&names, answers.claim, &run, status),
+        lingering: past.iter().find(|pod| still_works(pod)).and_then(|p| p.metadata.name.clone()),
+        settled: is_told && !(job.is_some() && learns(artifact, &observation)),
+        is_told,
         no_pods: pods.is_empty(),
         stands_still: job.is_some() && pods.iter().all(|pod| phase(pod) == Some("Pending")),
         observation,
@@ -136,11 +144,21 @@ fn learns<K: ArtifactKind>(artifact: &K, observation: &Observation) -> bool {
 
 fn by_owner(jobs: Fetched<Vec<Job>>, uid: &str) -> (Vec<Job>, Vec<Job>) {
     let Fetched::Found(jobs) = jobs else { return <_>::default() };
-    jobs.into_iter().partition(|job| owners(&job.metadata).any(|owner| owner.uid == uid))
+    jobs.into_iter().partition(|job| is_owned_by(&job.metadata, uid))
 }
 
 fn owners(child: &ObjectMeta) -> impl Iterator<Item = &OwnerReference> {
     child.owner_references.iter().flatten()
+}
+
+fn is_of_kind<K: ArtifactKind>(owner: &OwnerReference) -> bool {
+    let group = owner.api_version.split('/').next().unwrap_or_default();
+    owner.kind == K::kind(&()) && group == K::group(&())
+}
+
+/// One without an owner was left behind, by what cannot be told.
+fn is_of_another_kind<K: ArtifactKind>(child: &ObjectMeta) -> bool {
+    owners(child).next().is_some() && !owners(child).any(is_of_kind::<K>)
 }
 
 fn is_deleting(child: &ObjectMeta) -> bool {
@@ -149,9 +167,7 @@ fn is_deleting(child: &ObjectMeta) -> bool {
 
 /// A Job that expires or is deleted after its end is still worth reading, for as long as it is held.
 fn has_result(job: &Job) -> bool {
-    let status = job.status.clone().unwrap_or_default();
-    let ended = |count: Option<i32>| count.is_some_and(|count| count > 0);
-    is_held(job) && (ended(status.succeeded) || ended(status.failed))
+    is_held(job) && has_ended(job)
 }
 
 pub(super) fn is_held(job: &Job) -> bool {
@@ -172,21 +188,19 @@ fn workspace<K: ArtifactKind>(
     names: &Names,
     claim: Fetched<PersistentVolumeClaim>,
     run: &Run,
-    stored: Option<&Run>,
+    status: Option<&ArtifactStatus>,
 ) -> Workspace {
     let Fetched::Found(PersistentVolumeClaim { metadata, .. }) = claim else {
         return Workspace::Absent;
     };
-    let ours = owners(&metadata).any(|owner| owner.uid == names.uid());
-    let of_namesake =
-        |owner: &OwnerReference| owner.kind == K::kind(&()) && owner.uid != names.uid();
+    let ours = is_owned_by(&metadata, names.uid());
     let going = is_deleting(&metadata);
-    match (ours, run.made(&metadata, stored)) {
+    match (ours, run.made(&metadata, status)) {
         (true, true) if going => Workspace::Going,
         (true, true) => Workspace::OfThisRun,
         (true, false) => Workspace::Stale,
         // Its own artifact is gone, and the garbage collector takes it next.
-        (false, _) if owners(&metadata).any(of_namesake) => Workspace::Stale,
+        (false, _) if owners(&metadata).any(is_of_kind::<K>) => Workspace::Stale,
         (false, _) => Workspace::Foreign,
     }
 }

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, Pod, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::model::artifact::ArtifactKind;
 use windlass_engine::fetch::{Fetched, Reader, Selector, get, list};
+use windlass_engine::health::job::is_failed;
 
 use super::names::{JOB_NAME_LABEL, Names};
-use super::status::Phase;
+use super::run::Run;
 
 /// Answers of the API as they came.
 #[derive(Clone, Debug)]
@@ -29,26 +31,27 @@ pub(super) async fn fetch<K: ArtifactKind>(reader: &dyn Reader, artifact: &K) ->
     let ours = Selector { labels: names.selector(), ..Selector::default() };
     let jobs = list::<Job>(reader, namespace, &ours).await;
     let pods = list::<Pod>(reader, namespace, &ours).await;
-    let running = jobs.found().map_or(&[][..], Vec::as_slice).iter().filter(|job| !has_ended(job));
+    let made = jobs.found().map_or(&[][..], Vec::as_slice);
+    let is_running = |job: &&Job| is_owned_by(&job.metadata, names.uid()) && !has_ended(job);
+    let running: Vec<&Job> = made.iter().filter(is_running).collect();
     let known = pods.found().map_or(&[][..], Vec::as_slice);
-    let waits = !Phase::is_over(artifact);
-    let started = known.iter().any(|pod| phase(pod) != Some("Pending"));
+    let is_told = Run::wanted(artifact, &[]).is_told(artifact.status());
+    let started = known
+        .iter()
+        .any(|pod| phase(pod) != Some("Pending") && running.iter().any(|job| is_of(pod, job)));
+    let asks = !is_told && !started;
     Answers {
-        events: events(reader, running, known).await,
-        secrets: if waits && !started { secrets(reader, artifact).await } else { BTreeMap::new() },
+        secrets: if asks { secrets(reader, artifact).await } else { BTreeMap::new() },
+        events: events(reader, &running, known).await,
         claim: get(reader, namespace, &names.claim()).await,
         jobs,
         pods,
     }
 }
 
-async fn events<'a>(
-    reader: &dyn Reader,
-    jobs: impl Iterator<Item = &'a Job>,
-    pods: &[Pod],
-) -> Vec<Event> {
-    let of = |pod: &Pod, job: &Job| job_of(pod) == job.metadata.name.as_deref();
-    let alone = jobs.filter(|job| pods.iter().all(|pod| !of(pod, job))).map(|job| &job.metadata);
+async fn events(reader: &dyn Reader, jobs: &[&Job], pods: &[Pod]) -> Vec<Event> {
+    let alone = jobs.iter().filter(|job| pods.iter().all(|pod| !is_of(pod, job)));
+    let alone = alone.map(|job| &job.metadata);
     let stuck = pods.iter().filter(|pod| is_stuck_on_its_node(pod)).map(|pod| &pod.metadata);
     let mut events = Vec::new();
     for about in alone.chain(stuck) {
@@ -67,6 +70,14 @@ pub(super) fn job_of(pod: &Pod) -> Option<&str> {
     pod.metadata.labels.as_ref()?.get(JOB_NAME_LABEL).map(String::as_str)
 }
 
+pub(super) fn is_owned_by(child: &ObjectMeta, uid: &str) -> bool {
+    child.owner_references.iter().flatten().any(|owner| owner.uid == uid)
+}
+
+fn is_of(pod: &Pod, job: &Job) -> bool {
+    job_of(pod) == job.metadata.name.as_deref()
+}
+
 pub(super) fn phase(pod: &Pod) -> Option<&str> {
     pod.status.as_ref()?.phase.as_deref()
 }
@@ -77,9 +88,10 @@ pub(super) fn is_stuck_on_its_node(pod: &Pod) -> bool {
     phase(pod) == Some("Pending") && placed && pod.metadata.deletion_timestamp.is_none()
 }
 
-fn has_ended(job: &Job) -> bool {
+pub(super) fn has_ended(job: &Job) -> bool {
     let status = job.status.as_ref();
-    status.is_some_and(|status| status.succeeded.is_some() || status.failed.is_some())
+    let some = |count: Option<i32>| count.is_some_and(|count| count > 0);
+    status.is_some_and(|status| some(status.succeeded) || some(status.failed)) || is_failed(job)
 }
 
 async fn secrets<K: ArtifactKind>(

@@ -15,6 +15,7 @@ use windlass_engine::state::{FailureWords, Manual, State};
 
 use super::compose::{Blocker, Observed};
 use super::names::GENERATION_ANNOTATION;
+use super::objects::job::{Credentials, DOCKER_CONFIG_KEY};
 use super::observe::Observation;
 use super::reasons;
 use super::status::Phase;
@@ -43,12 +44,12 @@ fn judge<K: ArtifactKind>(artifact: &K, observed: &Observed) -> (State, Conditio
     let ready = |status, reason: &str, message: &str| {
         ConditionUpdate::new(types::READY, status, reason, message)
     };
+    if observed.settled {
+        return as_stored(artifact);
+    }
     if let Some(error) = &observed.unread {
         let condition = ready(Status::False, reasons::RECONCILE_ERROR, &error.to_string());
         return (State::Degraded, condition.with(Observability::error()));
-    }
-    if observed.settled {
-        return (state_of(observed.observation.phase), as_stored(artifact));
     }
     if let Some(rule) = observed.invalid {
         let condition = ready(Status::False, reasons::INVALID_SPEC, rule);
@@ -89,10 +90,13 @@ fn loudness(phase: Phase, message: &str) -> Observability {
 }
 
 /// The run is over, and what was said of it stands, also after its Job has expired.
-fn as_stored<K: ArtifactKind>(artifact: &K) -> ConditionUpdate {
+fn as_stored<K: ArtifactKind>(artifact: &K) -> (State, ConditionUpdate) {
+    // A write that failed later has left its word here, but that is not how the run ended.
+    const OF_ENDS: [&str; 3] = [reasons::SUCCEEDED, reasons::JOB_FAILED, reasons::COMPLETED];
     let status = artifact.status();
+    let phase = status.and_then(Phase::stored).unwrap_or(Phase::Pending);
     let stored = status.and_then(|status| find(&status.conditions, types::READY));
-    let condition = match stored {
+    let condition = match stored.filter(|known| OF_ENDS.contains(&known.reason.as_str())) {
         Some(known) => ConditionUpdate::new(
             types::READY,
             Status::parse(&known.status),
@@ -101,12 +105,12 @@ fn as_stored<K: ArtifactKind>(artifact: &K) -> ConditionUpdate {
         ),
         None => ConditionUpdate::new(
             types::READY,
-            Status::from(status.and_then(Phase::stored) == Some(Phase::Succeeded)),
+            Status::from(phase == Phase::Succeeded),
             reasons::COMPLETED,
             "Pipeline completed; Job was cleaned up",
         ),
     };
-    condition.with(Observability::silent())
+    (state_of(phase), condition.with(Observability::silent()))
 }
 
 fn wait_for(blocker: &Blocker, observed: &Observed) -> String {
@@ -129,7 +133,10 @@ fn missing_secret<K: ArtifactKind>(artifact: &K, observed: &Observed) -> Option<
         lacks(&token.name, observed, |keys| (!keys.contains(key)).then(|| key.to_owned()))
     });
     let credentials = artifact.spec().target.credentials_secret_ref.as_ref();
-    lacks_token.or_else(|| lacks(&credentials?.name, observed, |_| None))
+    lacks_token.or_else(|| {
+        let missing = || DOCKER_CONFIG_KEY.to_owned();
+        lacks(&credentials?.name, observed, |keys| Credentials::of(keys).is_none().then(missing))
+    })
 }
 
 fn lacks(
@@ -148,12 +155,15 @@ fn lacks(
 
 /// Told once the Job is in the status, and only of Jobs that we made.
 fn job_created<K: ArtifactKind>(artifact: &K, observed: &Observed) -> Option<EventNote> {
+    if observed.settled || observed.unread.is_some() {
+        return None;
+    }
     let job = &observed.job.as_ref()?.metadata;
     let name = job.name.as_deref()?;
     let is_ours = job.annotations.as_ref()?.contains_key(GENERATION_ANNOTATION);
     let known = artifact.status().and_then(|status| status.job_ref.as_ref());
     let is_news = known.is_none_or(|known| known.name != name);
-    (is_ours && is_news && !observed.settled).then(|| EventNote {
+    (is_ours && is_news).then(|| EventNote {
         type_: EventType::Normal,
         reason: reasons::JOB_CREATED.to_owned(),
         message: format!("Created pipeline job {name}"),

@@ -67,8 +67,11 @@ impl Names {
     pub(super) fn job(&self, run: &Run) -> String {
         let mut name = format!("{}-", self.name);
         name.truncate(name.floor_char_boundary(MAX_PREFIX));
-        let retry = run.retry.as_deref().unwrap_or_default();
-        let identity = format!("{}/{}/{retry}", self.uid, run.generation);
+        let Self { uid, .. } = self;
+        let identity = match run {
+            Run { generation, retry: None } => format!("{uid}/{generation}"),
+            Run { generation, retry: Some(retry) } => format!("{uid}/{generation}/{retry}"),
+        };
         let letters = Sha256::digest(identity).into_iter().take(SUFFIX);
         let letter = |byte: u8| char::from(ALPHABET[usize::from(byte) % ALPHABET.len()]);
         name.extend(letters.map(letter));

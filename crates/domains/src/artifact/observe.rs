@@ -150,8 +150,7 @@ pub(super) fn ended_containers(pod: &Pod) -> impl Iterator<Item = &ContainerStat
 /// An injected container may end with words of its own.
 fn is_digest(text: &str) -> bool {
     text.split_once(':').is_some_and(|(algorithm, hex)| {
-        !algorithm.is_empty()
-            && algorithm.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        matches!(algorithm, "sha256" | "sha512")
             && !hex.is_empty()
             && hex.bytes().all(|byte| byte.is_ascii_hexdigit())
     })

@@ -5,15 +5,13 @@ use std::time::Duration;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use windlass_api::model::artifact::ArtifactKind;
-use windlass_engine::fetch::Fetched;
 use windlass_engine::plan::{Ownership, Plan, Strategy, When};
 
 use super::Settings;
 use super::compose::{Observed, Workspace, is_held};
 use super::objects::claim::claim;
-use super::objects::job::{Blueprint, Credentials, DOCKER_CONFIG_KEY, PASSWORD_KEY, USER_KEY, job};
+use super::objects::job::{Blueprint, Credentials, job};
 use super::observe::{LAG, PATIENCE, finished_at, is_past};
-use super::status::Phase;
 
 /// While a digest is missing.
 const DIGEST_POLL: Duration = Duration::from_secs(10);
@@ -31,7 +29,7 @@ pub(super) fn plan<K: ArtifactKind>(
     }
     clear_the_past(&mut plan, observed);
     if observed.is_over() {
-        conclude(&mut plan, artifact, observed);
+        conclude(&mut plan, observed);
     } else {
         go_on(&mut plan, settings, artifact, observed);
     }
@@ -59,7 +57,7 @@ fn delete_claim(plan: &mut Plan, observed: &Observed) {
 }
 
 /// The result is there: the workspace goes, and once the result is stored the Job may expire.
-fn conclude<K: ArtifactKind>(plan: &mut Plan, artifact: &K, observed: &Observed) {
+fn conclude(plan: &mut Plan, observed: &Observed) {
     if observed.claim == Workspace::OfThisRun {
         delete_claim(plan, observed);
     }
@@ -69,7 +67,7 @@ fn conclude<K: ArtifactKind>(plan: &mut Plan, artifact: &K, observed: &Observed)
     let waits = !observed.observation.told && !too_late && !is_past(job, observed.now, PATIENCE);
     if waits {
         plan.requeue_after(DIGEST_POLL);
-    } else if is_held(job) && Phase::is_over(artifact) {
+    } else if is_held(job) && observed.is_told {
         let name = job.metadata.name.as_deref().unwrap_or_default();
         plan.release::<Job>(observed.names.namespace(), name);
     } else if is_held(job) {
@@ -105,14 +103,6 @@ fn next_look(observed: &Observed) -> Option<Duration> {
 /// Where the Secret may not be read it is taken for what it should be.
 fn credentials<K: ArtifactKind>(artifact: &K, observed: &Observed) -> Credentials {
     let secret = artifact.spec().target.credentials_secret_ref.as_ref();
-    match secret.and_then(|secret| observed.secrets.get(&secret.name)) {
-        Some(Fetched::Found(keys))
-            if !keys.contains(DOCKER_CONFIG_KEY)
-                && keys.contains(USER_KEY)
-                && keys.contains(PASSWORD_KEY) =>
-        {
-            Credentials::Login
-        }
-        _ => Credentials::DockerConfig,
-    }
+    let keys = secret.and_then(|secret| observed.secrets.get(&secret.name)?.found());
+    keys.and_then(Credentials::of).unwrap_or(Credentials::DockerConfig)
 }

@@ -46,12 +46,21 @@ impl Run {
         Some(Self { generation, retry: status.observed_retry.clone() })
     }
 
+    /// Whether the stored status tells how this run ended.
+    pub(super) fn is_told(&self, status: Option<&ArtifactStatus>) -> bool {
+        Self::stored(status).as_ref() == Some(self)
+            && status.and_then(Phase::stored).is_some_and(Phase::is_terminal)
+    }
+
     /// Whether a child was made for this run. One without a mark is a predecessor's, and belongs to
-    /// the run that was reported last.
-    pub(super) fn made(&self, child: &ObjectMeta, stored: Option<&Self>) -> bool {
+    /// the run that was reported last, unless that still waits for a Job.
+    pub(super) fn made(&self, child: &ObjectMeta, status: Option<&ArtifactStatus>) -> bool {
+        let waits = status.is_some_and(|status| {
+            status.job_ref.is_none() && Phase::stored(status) == Some(Phase::Pending)
+        });
         match Self::marked(child) {
             Some(marked) => marked == *self,
-            None => stored.is_none_or(|stored| stored == self),
+            None => Self::stored(status).is_none_or(|stored| stored == *self && !waits),
         }
     }
 

@@ -30,14 +30,6 @@ impl Phase {
         all.into_iter().find(|phase| Some(phase.as_str()) == status.phase.as_deref())
     }
 
-    /// Whether the stored status tells how the current generation ended.
-    pub(super) fn is_over<K: ArtifactKind>(artifact: &K) -> bool {
-        artifact.status().is_some_and(|status| {
-            status.observed_generation == artifact.meta().generation
-                && Self::stored(status).is_some_and(Self::is_terminal)
-        })
-    }
-
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "Pending",
@@ -55,7 +47,7 @@ impl fmt::Display for Phase {
 }
 
 pub(super) fn status<K: ArtifactKind>(artifact: &K, observed: &Observed) -> Map<String, Value> {
-    // What could not be read may be as it was, but only for the run that was told of.
+    // What could not be read may be as it was, but only for the run that was reported.
     let as_it_was =
         observed.unread.is_some() && Run::stored(artifact.status()).as_ref() == Some(&observed.run);
     let stored = artifact.status().filter(|_| observed.settled || as_it_was);

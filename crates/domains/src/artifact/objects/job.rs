@@ -1,5 +1,7 @@
 //! The Job that imports a model, packs it and pushes it.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{
     Capabilities, Container, EnvVar, EnvVarSource, KeyToPath, PersistentVolumeClaimVolumeSource,
@@ -18,8 +20,8 @@ use super::script::SCRIPT;
 
 pub(in super::super) const TARGET_ENV: &str = "OCI_TARGET";
 pub(in super::super) const DOCKER_CONFIG_KEY: &str = ".dockerconfigjson";
-pub(in super::super) const USER_KEY: &str = "username";
-pub(in super::super) const PASSWORD_KEY: &str = "password";
+const USER_KEY: &str = "username";
+const PASSWORD_KEY: &str = "password";
 
 const WORKSPACE: &str = "/workspace";
 const DOCKER_CONFIG: &str = "/.docker";
@@ -34,6 +36,17 @@ pub(in super::super) enum Credentials {
     DockerConfig,
     /// User name and password in keys of their own, as early releases had it.
     Login,
+}
+
+impl Credentials {
+    /// By the keys of the Secret; none if it is of neither form.
+    pub(in super::super) fn of(keys: &BTreeSet<String>) -> Option<Self> {
+        if keys.contains(DOCKER_CONFIG_KEY) {
+            Some(Self::DockerConfig)
+        } else {
+            (keys.contains(USER_KEY) && keys.contains(PASSWORD_KEY)).then_some(Self::Login)
+        }
+    }
 }
 
 /// What a Job is made from.
