@@ -102,7 +102,7 @@ impl<K: ArtifactKind> Domain for ArtifactDomain<K> {
             components: &[COMPONENT],
             finalizer: None,
             hold: Some(HOLD),
-            predecessors: &[],
+            predecessors: &["manager"],
             state_word: false,
         }
     }

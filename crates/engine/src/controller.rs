@@ -236,10 +236,13 @@ impl<D: Domain> Shared<D> {
         let ours = |owner: &&OwnerReference| {
             owner.kind == kind.kind && owner.api_version == kind.api_version()
         };
-        match object.controller().filter(ours) {
-            Some(owner) => Some(ObjectKey::new(namespace, &owner.name)),
-            None => cache.named(kind, namespace, object.labels.get(identity.name_label)?),
+        if let Some(owner) = object.controller().filter(ours) {
+            return Some(ObjectKey::new(namespace, &owner.name));
         }
+        let label = object.labels.get(identity.name_label)?;
+        let orphaned = object.deleting && self.pipeline.applier.holds(object);
+        let orphan = || orphaned.then(|| ObjectKey::new(namespace, label));
+        cache.named(kind, namespace, label).or_else(orphan)
     }
 
     fn add(&self, key: ObjectKey) {

@@ -17,7 +17,7 @@ use tracing::{Instrument, debug_span};
 use crate::{
     apply::{Applied, Applier, Parent},
     cache::Cache,
-    compare::{difference, own_part},
+    compare::{difference, held_by, own_part},
     conditions::{ConditionSet, ConditionUpdate, Observability, Status, types},
     domain::{Domain, Health, Identity, Overall},
     error::{Error, chain},
@@ -180,12 +180,8 @@ impl<D: Domain> Pipeline<D> {
             pass.again = Again::After(UNSETTLED);
         }
         let status = self.status(object, &look.observed, &verdict, &before, stored.generation, now);
-        let writing = async {
-            let fields = status.keys().cloned().collect();
-            let written = self.write_status(stored, status).await?;
-            self.drop_strays(stored, &fields).await?;
-            Ok(written)
-        };
+        let fields = status.keys().cloned().collect();
+        let writing = self.write_status(stored, status);
         match writing.instrument(debug_span!("status")).await {
             Ok(Written::AsRead) => {}
             Ok(Written::Changed) => pass.again = Again::After(Duration::ZERO),
@@ -202,6 +198,10 @@ impl<D: Domain> Pipeline<D> {
             self.reporter.notices(&reference, &look.health.notices).await;
         }
         self.reporter.notices(&reference, &look.health.news).await;
+        if let Err(error) = self.drop_strays(stored, &fields).await {
+            tracing::warn!(error = chain(&error), "cannot drop what a predecessor reported");
+            return Pass::RETRY;
+        }
         if applied.failures.is_empty() && self.is_needlessly_finalized(object, &look.observed) {
             return self.drop_finalizer(stored).await;
         }
@@ -237,8 +237,8 @@ impl<D: Domain> Pipeline<D> {
         }
     }
 
-    /// Fields of a status that somebody else wrote (a predecessor, before it was replaced) stay when
-    /// an apply leaves them out, and would go on telling what is no longer true.
+    /// Fields that a predecessor wrote stay when an apply leaves them out, and would go on telling
+    /// what is no longer true.
     async fn drop_strays(
         &self,
         stored: &Object,
@@ -246,10 +246,11 @@ impl<D: Domain> Pipeline<D> {
     ) -> Result<(), kube::Error> {
         let live = self.cache.get(&self.kind, &stored.key).flatten();
         let live = live.as_deref().unwrap_or(stored).value();
-        let known = live["status"].as_object().into_iter().flat_map(Map::keys);
-        let strays: Map<String, Value> = known
-            .filter(|field| !wanted.contains(*field))
-            .map(|field| (field.clone(), Value::Null))
+        let theirs = held_by(&live, self.identity.predecessors, "status");
+        let strays: Map<String, Value> = theirs
+            .into_iter()
+            .filter(|field| !wanted.contains(*field) && live["status"].get(*field).is_some())
+            .map(|field| (field.to_owned(), Value::Null))
             .collect();
         if strays.is_empty() {
             return Ok(());

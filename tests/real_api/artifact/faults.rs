@@ -149,3 +149,18 @@ async fn what_was_deleted_while_the_operator_was_away_is_let_go_when_it_returns(
     let job = wait_job::<ModelArtifact>(&space, "a").await;
     assert_eq!(Some(&job.owner_references()[0].uid), again.metadata.uid.as_ref());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_was_orphaned_is_let_go_when_it_is_deleted() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("orphan").await;
+    let _operator = Operator::start(&cluster, &space).await;
+    create::<ModelArtifact>(&space, "a").await;
+    let job = wait_job::<ModelArtifact>(&space, "a").await;
+    let orphan = ["-n", &space.name, "delete", "modelartifact", "a", "--cascade=orphan"];
+    cluster.kubectl(&orphan, "");
+    wait_gone::<ModelArtifact>(&space, "a").await;
+    assert_eq!(jobs(&space, "a").await.len(), 1);
+    space.delete::<Job>(&job.name_any()).await;
+    wait_gone::<Job>(&space, &job.name_any()).await;
+}

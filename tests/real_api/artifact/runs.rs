@@ -4,8 +4,11 @@ use k8s_openapi::api::{
 };
 use kube::ResourceExt;
 use serde_json::json;
-use windlass_api::model::artifact::{Artifact, ModelArtifact};
-use windlass_tests::{Cluster, Operator, Space, eventually, kubelet};
+use windlass_api::model::artifact::{Artifact, ArtifactStatus, ModelArtifact};
+use windlass_tests::{
+    Cluster, Operator, Space, eventually, kubelet,
+    operator::{METRICS, Setup},
+};
 
 use super::{
     DIGEST, Kind, PUSHED, REFUSED, claim, create, env, events, jobs, message, pods_of, ready, wait,
@@ -112,7 +115,7 @@ async fn a15_w01_w02_a_change_after_success_runs_again_and_claims_nothing_meanwh
     assert_eq!(env(&second, "OCI_TARGET").unwrap(), "ghcr.io/myorg/models/phi-4:v2");
     wait_gone::<Job>(&space, &first.name_any()).await;
 
-    let digest = DIGEST.replace('a', "0");
+    let digest = DIGEST.replace("abcdef", "012345");
     let ending = kubelet::Ending { exit_code: 0, message: &digest };
     kubelet::end_pod(&space, &pods_of(&second), ending).await;
     let status = wait_phase::<ModelArtifact>(&space, "a", "Succeeded").await;
@@ -139,13 +142,14 @@ async fn w01_a_change_after_a_failure_runs_again() {
 async fn a_failed_run_is_tried_again_for_each_new_value_of_the_annotation() {
     let Some(cluster) = Cluster::shared().await else { return };
     let space = cluster.space("retry").await;
-    let _operator = Operator::start(&cluster, &space).await;
+    let setup = Setup::default().with(METRICS);
+    let operator = Operator::start_with(&cluster, &space, &setup).await;
     let retry =
         |value: &str| json!({ "metadata": { "annotations": { "windlass.dev/retry": value } } });
     let mut before = run::<ModelArtifact>(&space, "a", REFUSED).await;
     for (value, ending, phase) in [("1", REFUSED, "Failed"), ("2", PUSHED, "Succeeded")] {
         space.edit::<ModelArtifact>("a", retry(value)).await;
-        let is_new = |status: &windlass_api::model::artifact::ArtifactStatus| {
+        let is_new = |status: &ArtifactStatus| {
             status.observed_retry.as_deref() == Some(value) && status.job_ref.is_some()
         };
         wait::<ModelArtifact>(&space, "a", "a new run", is_new).await;
@@ -156,13 +160,15 @@ async fn a_failed_run_is_tried_again_for_each_new_value_of_the_annotation() {
         before = job;
     }
     // What has succeeded is not run again by a mere annotation.
-    let object = space.edit::<ModelArtifact>("a", retry("3")).await;
-    let label = json!({ "metadata": { "labels": { "seen": "yes" } } });
-    space.edit::<ModelArtifact>("a", label).await;
     wait_gone::<PersistentVolumeClaim>(&space, "a-workspace").await;
+    let passes = operator.passes().await;
+    let object = space.edit::<ModelArtifact>("a", retry("3")).await;
+    eventually("another pass", || operator.passes(), |now| *now > passes).await;
     let status = wait_phase::<ModelArtifact>(&space, "a", "Succeeded").await;
+    assert_eq!(object.status.unwrap(), status);
     assert_eq!(status.observed_retry.as_deref(), Some("2"));
-    assert_eq!(object.status.unwrap().job_ref, status.job_ref);
+    assert!(claim(&space, "a").await.is_none());
+    assert_eq!(jobs(&space, "a").await.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -182,9 +188,8 @@ async fn w03_w04_a_change_while_running_waits_for_everything_of_the_old_run_to_e
     assert_eq!(status.phase.as_deref(), Some("Pending"));
     assert_eq!((&status.job_ref, &status.start_time), (&None, &None));
     wait_gone::<Job>(&space, &first.name_any()).await;
-    let says_pod = |status: &windlass_api::model::artifact::ArtifactStatus| {
-        message(status).contains(&format!("pod {pod} of an earlier run"))
-    };
+    let says_pod =
+        |status: &ArtifactStatus| message(status).contains(&format!("pod {pod} of an earlier run"));
     wait::<ModelArtifact>(&space, "a", "the pod's name", says_pod).await;
     assert!(space.get::<Pod>(&pod).await.unwrap().metadata.deletion_timestamp.is_some());
     assert!(jobs(&space, "a").await.is_empty(), "nothing new beside the old pod");
@@ -229,4 +234,35 @@ async fn w11_a_deleted_artifact_takes_its_children_along() {
         wait_gone::<PersistentVolumeClaim>(&space, &format!("{name}-workspace")).await;
     }
     eventually("no pods", || space.names::<Pod>(), Vec::is_empty).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_is_deleted_ends_the_run_only_when_it_is_gone() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("drained").await;
+    let _operator = Operator::start(&cluster, &space).await;
+    create::<ModelArtifact>(&space, "a").await;
+    let job = wait_job::<ModelArtifact>(&space, "a").await;
+    let pod = kubelet::place_pod(&space, &pods_of(&job)).await;
+    wait_phase::<ModelArtifact>(&space, "a", "Running").await;
+    // As a drain does it: the Job controller counts the pod as failed while it still runs.
+    space.delete::<Pod>(&pod).await;
+    let stopped = |status: &ArtifactStatus| message(status).contains("is being stopped");
+    let status = wait::<ModelArtifact>(&space, "a", "the stop", stopped).await;
+    assert_eq!(status.phase.as_deref(), Some("Running"));
+    kubelet::remove_pod(&space, &pod).await;
+    let status = wait_phase::<ModelArtifact>(&space, "a", "Failed").await;
+    assert!(status.completion_time.is_some());
+    assert!(message(&status).contains("backoff limit"), "{}", message(&status));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn w10_a_run_that_takes_too_long_is_given_up() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("deadline").await;
+    let setup = Setup::default().with("--artifact-deadline-seconds=1");
+    let _operator = Operator::start_with(&cluster, &space, &setup).await;
+    create::<ModelArtifact>(&space, "a").await;
+    let status = wait_phase::<ModelArtifact>(&space, "a", "Failed").await;
+    assert_eq!(message(&status), "Job was active longer than specified deadline");
 }

@@ -6,7 +6,7 @@ use windlass_tests::eventually;
 use super::{
     objects::{config_map, deployment, invalid_config_map},
     run::{Engine, Setup, child, condition, message},
-    widget::Widget,
+    widget::{PREDECESSOR, Widget},
 };
 
 async fn impatient(name: &str) -> Option<Engine> {
@@ -248,11 +248,11 @@ async fn an_object_that_does_not_fit_its_type_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fields_of_a_status_that_nobody_keeps_up_are_dropped() {
+async fn fields_of_a_status_that_a_predecessor_left_are_dropped() {
     let Some(engine) = Engine::start("stray").await else { return };
     engine.create("a", json!({})).await;
     engine.wait_ready("a").await;
-    let params = PatchParams { field_manager: Some("predecessor".into()), ..Default::default() };
+    let params = PatchParams { field_manager: Some(PREDECESSOR.into()), ..Default::default() };
     let lie = json!({ "status": { "digest": "sha256:old", "message": "old" } });
     engine.api().patch_status("a", &params, &Patch::Merge(&lie)).await.unwrap();
     let mended = |object: &Option<Value>| {

@@ -28,6 +28,8 @@ pub struct Observed {
     pub(super) job: Option<Job>,
     /// Jobs of other runs, and one of this run that is deleted before it has a result.
     pub(super) stale: Vec<Job>,
+    /// An unfinished Job of an artifact of this name and kind that is gone.
+    pub(super) namesake: Option<String>,
     pub(super) claim: Workspace,
     /// A pod that still works for a Job that is not this run's.
     pub(super) lingering: Option<String>,
@@ -57,6 +59,8 @@ pub(super) enum Workspace {
     Going,
     /// Of an earlier run, or of an earlier artifact of this name.
     Stale,
+    /// Of an artifact of this name, but of the other kind. It goes when that one has ended.
+    OfTheOtherKind,
     /// Somebody else's.
     Foreign,
 }
@@ -73,8 +77,10 @@ impl Observed {
     /// What has to be gone before this run may have its workspace and its Job.
     pub(super) fn blocker(&self) -> Option<Blocker> {
         let stale = self.stale.first().and_then(|job| job.metadata.name.clone());
-        let claim = matches!(self.claim, Workspace::Stale | Workspace::Going);
+        let claim =
+            matches!(self.claim, Workspace::Stale | Workspace::Going | Workspace::OfTheOtherKind);
         stale
+            .or_else(|| self.namesake.clone())
             .map(Blocker::Job)
             .or_else(|| self.lingering.clone().map(Blocker::Pod))
             .or_else(|| claim.then_some(Blocker::Claim))
@@ -106,6 +112,8 @@ pub(super) fn compose<K: ArtifactKind>(artifact: &K, answers: Answers, now: Time
         let is_its = |job: &Job| job_of(pod) == job.metadata.name.as_deref();
         !others.iter().any(|job| is_its(job) && is_of_another_kind::<K>(&job.metadata))
     });
+    let of_namesake = |job: &&Job| owners(&job.metadata).any(is_of_kind::<K>) && !has_ended(job);
+    let namesake = others.iter().find(of_namesake).and_then(|job| job.metadata.name.clone());
     let evidence = Evidence { job: job.as_ref(), pods: &pods, events: &answers.events, now };
     // An end of which only a part was read would be told once and for all.
     let observation = observe(match unread {
@@ -124,6 +132,7 @@ pub(super) fn compose<K: ArtifactKind>(artifact: &K, answers: Answers, now: Time
         secrets: answers.secrets,
         invalid: artifact.spec().source.hugging_face.is_none().then_some(NO_SOURCE),
         unread,
+        namesake,
         stale,
         job,
         run,
@@ -135,9 +144,10 @@ pub(super) fn compose<K: ArtifactKind>(artifact: &K, answers: Answers, now: Time
 /// Whether the Job still tells more than the stored status does.
 fn learns<K: ArtifactKind>(artifact: &K, observation: &Observation) -> bool {
     let has_digest = artifact.status().is_some_and(|status| status.digest.is_some());
+    let has_end = artifact.status().is_some_and(|status| status.completion_time.is_some());
     match observation.phase {
         Phase::Succeeded => observation.told || !has_digest,
-        Phase::Failed => observation.told,
+        Phase::Failed => observation.told || !has_end,
         Phase::Pending | Phase::Running => false,
     }
 }
@@ -152,8 +162,11 @@ fn owners(child: &ObjectMeta) -> impl Iterator<Item = &OwnerReference> {
 }
 
 fn is_of_kind<K: ArtifactKind>(owner: &OwnerReference) -> bool {
-    let group = owner.api_version.split('/').next().unwrap_or_default();
-    owner.kind == K::kind(&()) && group == K::group(&())
+    owner.kind == K::kind(&()) && is_of_group::<K>(owner)
+}
+
+fn is_of_group<K: ArtifactKind>(owner: &OwnerReference) -> bool {
+    owner.api_version.split('/').next() == Some(&*K::group(&()))
 }
 
 /// One without an owner was left behind, by what cannot be told.
@@ -166,8 +179,9 @@ fn is_deleting(child: &ObjectMeta) -> bool {
 }
 
 /// A Job that expires or is deleted after its end is still worth reading, for as long as it is held.
+/// A predecessor's is not held, but may still be there.
 fn has_result(job: &Job) -> bool {
-    is_held(job) && has_ended(job)
+    (is_held(job) || Run::marked(&job.metadata).is_none()) && has_ended(job)
 }
 
 pub(super) fn is_held(job: &Job) -> bool {
@@ -201,6 +215,7 @@ fn workspace<K: ArtifactKind>(
         (true, false) => Workspace::Stale,
         // Its own artifact is gone, and the garbage collector takes it next.
         (false, _) if owners(&metadata).any(is_of_kind::<K>) => Workspace::Stale,
+        (false, _) if owners(&metadata).any(is_of_group::<K>) => Workspace::OfTheOtherKind,
         (false, _) => Workspace::Foreign,
     }
 }

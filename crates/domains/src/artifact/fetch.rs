@@ -6,7 +6,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, Pod, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::model::artifact::ArtifactKind;
-use windlass_engine::fetch::{Fetched, Reader, Selector, get, list};
+use windlass_engine::fetch::{Fetched, Reader, Selector, get, list, list_now};
 use windlass_engine::health::job::is_failed;
 
 use super::names::{JOB_NAME_LABEL, Names};
@@ -30,12 +30,17 @@ pub(super) async fn fetch<K: ArtifactKind>(reader: &dyn Reader, artifact: &K) ->
     let namespace = names.namespace();
     let ours = Selector { labels: names.selector(), ..Selector::default() };
     let jobs = list::<Job>(reader, namespace, &ours).await;
-    let pods = list::<Pod>(reader, namespace, &ours).await;
     let made = jobs.found().map_or(&[][..], Vec::as_slice);
-    let is_running = |job: &&Job| is_owned_by(&job.metadata, names.uid()) && !has_ended(job);
-    let running: Vec<&Job> = made.iter().filter(is_running).collect();
-    let known = pods.found().map_or(&[][..], Vec::as_slice);
+    let is_ours = |job: &&Job| is_owned_by(&job.metadata, names.uid());
     let is_told = Run::wanted(artifact, &[]).is_told(artifact.status());
+    let pods = if is_told || made.iter().any(|job| is_ours(&job)) {
+        list::<Pod>(reader, namespace, &ours).await
+    } else {
+        // A Job is about to be made, and a pod of an earlier one must not be overlooked.
+        list_now::<Pod>(reader, namespace, &ours).await
+    };
+    let running: Vec<&Job> = made.iter().filter(is_ours).filter(|job| !has_ended(job)).collect();
+    let known = pods.found().map_or(&[][..], Vec::as_slice);
     let started = known
         .iter()
         .any(|pod| phase(pod) != Some("Pending") && running.iter().any(|job| is_of(pod, job)));

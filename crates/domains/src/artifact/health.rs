@@ -13,7 +13,7 @@ use windlass_engine::fetch::Fetched;
 use windlass_engine::health::ComponentHealth;
 use windlass_engine::state::{FailureWords, Manual, State};
 
-use super::compose::{Blocker, Observed};
+use super::compose::{Blocker, Observed, Workspace};
 use super::names::GENERATION_ANNOTATION;
 use super::objects::job::{Credentials, DOCKER_CONFIG_KEY};
 use super::observe::Observation;
@@ -34,7 +34,11 @@ pub(super) fn health<K: ArtifactKind>(artifact: &K, observed: &Observed) -> Heal
         manual: Some(Manual {
             state,
             conditions,
-            failures: FailureWords::OnReady(reasons::RECONCILE_ERROR),
+            // Of a run that has ended only the workspace and the Job remain to be tidied up.
+            failures: match observed.is_over() {
+                true => FailureWords::Log,
+                false => FailureWords::OnReady(reasons::RECONCILE_ERROR),
+            },
         }),
         ..Health::default()
     }
@@ -91,12 +95,10 @@ fn loudness(phase: Phase, message: &str) -> Observability {
 
 /// The run is over, and what was said of it stands, also after its Job has expired.
 fn as_stored<K: ArtifactKind>(artifact: &K) -> (State, ConditionUpdate) {
-    // A write that failed later has left its word here, but that is not how the run ended.
-    const OF_ENDS: [&str; 3] = [reasons::SUCCEEDED, reasons::JOB_FAILED, reasons::COMPLETED];
     let status = artifact.status();
     let phase = status.and_then(Phase::stored).unwrap_or(Phase::Pending);
     let stored = status.and_then(|status| find(&status.conditions, types::READY));
-    let condition = match stored.filter(|known| OF_ENDS.contains(&known.reason.as_str())) {
+    let condition = match stored {
         Some(known) => ConditionUpdate::new(
             types::READY,
             Status::parse(&known.status),
@@ -119,7 +121,11 @@ fn wait_for(blocker: &Blocker, observed: &Observed) -> String {
         Blocker::Pod(name) => format!("Waiting for pod {name} of an earlier run to end"),
         Blocker::Claim => {
             let name = observed.names.claim();
-            format!("Waiting for PersistentVolumeClaim {name} of an earlier run to be gone")
+            let whose = match observed.claim {
+                Workspace::OfTheOtherKind => "of the artifact of this name and the other kind",
+                _ => "of an earlier run",
+            };
+            format!("Waiting for PersistentVolumeClaim {name} {whose} to be gone")
         }
     }
 }

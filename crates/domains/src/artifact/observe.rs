@@ -60,7 +60,7 @@ pub fn observe(evidence: Evidence<'_>) -> Observation {
     let succeeded = ended_by(status.succeeded);
     let failed = !succeeded && (ended_by(status.failed) || is_failed(job));
     if (succeeded || failed) && end_of_pods_is_due(job, evidence) {
-        return running(RUNNING.to_owned());
+        return running(cut(ending(job)));
     }
     let observation = if succeeded {
         success(job, evidence)
@@ -95,6 +95,20 @@ fn running(message: String) -> Observation {
     }
 }
 
+/// The outcome is certain, but pods are still being stopped, and may still push.
+fn is_ending(job: &Job) -> bool {
+    let any = |types: [&str; 2]| types.into_iter().any(|type_| is_true(job, type_).is_some());
+    any(["FailureTarget", "SuccessCriteriaMet"]) && !any(["Failed", "Complete"])
+}
+
+fn ending(job: &Job) -> String {
+    let told = is_true(job, "FailureTarget").and_then(|condition| condition.message.as_deref());
+    match told.filter(|text| !text.is_empty()) {
+        Some(text) => format!("The pipeline is being stopped: {text}"),
+        None => RUNNING.to_owned(),
+    }
+}
+
 fn success(job: &Job, evidence: Evidence<'_>) -> Observation {
     let digest = last_words(evidence.pods, is_digest).unwrap_or_default();
     let given_up = digest.is_empty() && is_past(job, evidence.now, PATIENCE);
@@ -108,10 +122,13 @@ fn success(job: &Job, evidence: Evidence<'_>) -> Observation {
 
 fn failure(job: &Job, evidence: Evidence<'_>) -> Observation {
     let said = last_words(evidence.pods, |_| true).map(|text| cause::redact(&text));
-    let condition = is_true(job, "Failed").and_then(|condition| condition.message.clone());
+    let failed = is_true(job, "Failed");
+    let condition = failed.and_then(|condition| condition.message.clone());
     let condition = condition.filter(|text| !text.is_empty());
     let told = said.is_some();
-    let message = said.unwrap_or_else(|| {
+    // Stopped by the Job controller: whatever the program said last, that was not the cause.
+    let stopped = failed.and_then(|c| c.reason.as_deref()) == Some("DeadlineExceeded");
+    let message = said.filter(|_| !stopped).unwrap_or_else(|| {
         let condition = condition.unwrap_or_else(|| UNKNOWN_FAILURE.to_owned());
         match cause::of_failure(evidence.pods) {
             Some(cause) => format!("{condition}: {cause}"),
@@ -161,7 +178,7 @@ fn end_of_pods_is_due(job: &Job, evidence: Evidence<'_>) -> bool {
     let unfinished = |pod: &Pod| {
         matches!(phase(pod), Some("Pending" | "Running")) && ended_containers(pod).next().is_none()
     };
-    evidence.pods.iter().any(unfinished) && !is_past(job, evidence.now, LAG)
+    is_ending(job) || (evidence.pods.iter().any(unfinished) && !is_past(job, evidence.now, LAG))
 }
 
 /// Whether the Job ended longer ago than this; if nobody knows when, it did.
@@ -175,14 +192,21 @@ pub(super) fn finished_at(job: &Job) -> Option<Time> {
     completed.or_else(|| is_true(job, "Failed")?.last_transition_time.clone())
 }
 
-/// To the length that fits, at the border of a character.
+/// To the length that fits. Of several lines the last ones are kept, for that is where a log tells
+/// the cause; a single one is cut at the border of a character.
 fn cut(text: String) -> String {
     const MORE: &str = "...";
     if text.len() <= MAX_MESSAGE {
         return text;
     }
-    let end = text.floor_char_boundary(MAX_MESSAGE - MORE.len());
-    format!("{}{MORE}", &text[..end])
+    let mut starts = text.match_indices('\n').map(|(at, _)| at);
+    let fits = |at: &usize| text.len() - at + MORE.len() <= MAX_MESSAGE;
+    if let Some(at) = starts.clone().find(fits) {
+        return format!("{MORE}{}", &text[at..]);
+    }
+    let line = &text[starts.next_back().map_or(0, |at| at + 1)..];
+    let end = line.floor_char_boundary(MAX_MESSAGE - MORE.len());
+    format!("{}{MORE}", &line[..end])
 }
 
 #[cfg(test)]

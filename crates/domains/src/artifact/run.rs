@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::model::artifact::{ArtifactKind, ArtifactStatus};
+use windlass_engine::conditions::{find, types};
 
 use super::names::{GENERATION_ANNOTATION, RETRY_ANNOTATION};
+use super::reasons;
 use super::status::Phase;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,9 +49,13 @@ impl Run {
     }
 
     /// Whether the stored status tells how this run ended.
+    ///
+    /// A predecessor that could not clear up after a change left the end of the run before under the
+    /// new generation, together with its error.
     pub(super) fn is_told(&self, status: Option<&ArtifactStatus>) -> bool {
         Self::stored(status).as_ref() == Some(self)
             && status.and_then(Phase::stored).is_some_and(Phase::is_terminal)
+            && reason(status) != Some(reasons::RECONCILE_ERROR)
     }
 
     /// Whether a child was made for this run. One without a mark is a predecessor's, and belongs to
@@ -57,14 +63,14 @@ impl Run {
     pub(super) fn made(&self, child: &ObjectMeta, status: Option<&ArtifactStatus>) -> bool {
         let waits = status.is_some_and(|status| {
             status.job_ref.is_none() && Phase::stored(status) == Some(Phase::Pending)
-        });
+        }) && reason(status) != Some(reasons::JOB_NOT_CREATED);
         match Self::marked(child) {
             Some(marked) => marked == *self,
             None => Self::stored(status).is_none_or(|stored| stored == *self && !waits),
         }
     }
 
-    fn marked(child: &ObjectMeta) -> Option<Self> {
+    pub(super) fn marked(child: &ObjectMeta) -> Option<Self> {
         let annotations = child.annotations.as_ref()?;
         let generation = annotations.get(GENERATION_ANNOTATION)?.parse().ok()?;
         Some(Self { generation, retry: annotations.get(RETRY_ANNOTATION).cloned() })
@@ -75,6 +81,10 @@ impl Run {
         let retry = self.retry.clone().map(|retry| (RETRY_ANNOTATION.to_owned(), retry));
         [generation].into_iter().chain(retry).collect()
     }
+}
+
+fn reason(status: Option<&ArtifactStatus>) -> Option<&str> {
+    find(&status?.conditions, types::READY).map(|ready| ready.reason.as_str())
 }
 
 /// Of several Jobs the one made last; the name decides between those of one second.

@@ -45,7 +45,8 @@ impl Applier {
         for kind in kinds {
             let known = self.cache.list(kind, key.namespace.as_deref(), &selector);
             for child in known.unwrap_or_default() {
-                let left = child.controller().map_or(alive.is_none(), is_left);
+                // One without an owner was orphaned, and nobody else will let it go.
+                let left = child.controller().is_none_or(is_left);
                 if left && child.deleting && self.holds(&child) {
                     self.let_go(kind, &child).await?;
                 }
@@ -54,7 +55,7 @@ impl Applier {
         Ok(())
     }
 
-    fn holds(&self, live: &Object) -> bool {
+    pub(crate) fn holds(&self, live: &Object) -> bool {
         self.hold.is_some_and(|hold| live.finalizers.iter().any(|finalizer| finalizer == hold))
     }
 
@@ -79,7 +80,10 @@ impl Applier {
                 }
                 Ok(Step::Written(None))
             }
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Step::Unchanged),
+            // Gone, or changed since it was read, which is an event.
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
+                Ok(Step::Unchanged)
+            }
             Err(error) => Err(release_failed(kind, &live.key, &error)),
         }
     }

@@ -103,6 +103,8 @@ pub enum FailureWords {
     ParentConditions,
     /// On Ready alone and at once, under this reason; a spec that cannot work has its own.
     OnReady(&'static str),
+    /// Nowhere but in the log: what is reported stands, and only tidying up goes on.
+    Log,
 }
 
 /// Missing children and exhausted resources never hold back apply: applying is what repairs them.
@@ -147,7 +149,7 @@ pub fn evaluate_manual(manual: Manual, assessment: &Assessment<'_>) -> Verdict {
     let writes = Findings::of([], assessment.failures);
     let grace = match failures {
         FailureWords::ParentConditions => remaining_grace(&writes, assessment),
-        FailureWords::OnReady(_) => None,
+        FailureWords::OnReady(_) | FailureWords::Log => None,
     };
     if failures == FailureWords::ParentConditions {
         set_reachable(&mut conditions, &writes);
@@ -157,6 +159,7 @@ pub fn evaluate_manual(manual: Manual, assessment: &Assessment<'_>) -> Verdict {
         conditions.set(update.clone());
     }
     if let Some((reason, message)) = writes.headline(failures)
+        && failures != FailureWords::Log
         && grace.is_none()
         && !state.is_error()
     {

@@ -275,3 +275,37 @@ fn w16_a_failure_ends_when_its_condition_appears() {
     assert_eq!(at(&first_job(json!({ "failed": 1 }))), None);
     assert_eq!(at(&first_job(running())), None);
 }
+
+#[test]
+fn a_job_whose_pod_is_still_being_stopped_has_not_ended() {
+    let target = json!({ "type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded",
+        "message": "Job was active longer than specified deadline", "lastTransitionTime": ago(3) });
+    let job = first_job(json!({ "failed": 1, "terminating": 1, "conditions": [target] }));
+    let observation = seen(&job, &[pod_of(&job, "Running")]);
+    let text = "The pipeline is being stopped: Job was active longer than specified deadline";
+    assert_eq!(words(&observation), (Phase::Running, Status::Unknown, "JobRunning", text));
+}
+
+#[test]
+fn w10_a_run_that_took_too_long_says_so_whatever_its_program_said_last() {
+    let failed = json!({ "type": "Failed", "status": "True", "reason": "DeadlineExceeded",
+        "message": "Job was active longer than specified deadline", "lastTransitionTime": ago(30) });
+    let job = first_job(json!({ "failed": 1, "conditions": [failed] }));
+    let observation = seen(&job, &[ended_pod(&job, "Failed", "downloading 3 of 7", 30)]);
+    assert_eq!(observation.message, "Job was active longer than specified deadline");
+}
+
+#[test]
+fn w06_of_a_long_log_the_end_is_kept() {
+    let job = first_job(broken(30));
+    let lines: Vec<String> = (0..80).map(|n| format!("copying layer {n} of 80")).collect();
+    let log = format!("{}\nFailed: repository not found", lines.join("\n"));
+    let observation = seen(&job, &[ended_pod(&job, "Failed", &log, 30)]);
+    assert!(observation.message.len() <= 1024);
+    assert!(observation.message.starts_with("...\ncopying layer "), "{}", observation.message);
+    assert!(observation.message.ends_with("\nFailed: repository not found"));
+
+    let long = format!("first\n{}", "é".repeat(2000));
+    let observation = seen(&job, &[ended_pod(&job, "Failed", &long, 30)]);
+    assert!(observation.message.starts_with('é') && observation.message.ends_with("..."));
+}

@@ -149,19 +149,28 @@ fn w19_an_end_is_told_once() {
 
 /// Deleting what is left may fail long after the end; that does not change how the run ended.
 #[test]
-fn a_result_that_was_overwritten_by_a_failed_write_comes_back() {
+fn w07_a_write_that_fails_after_the_end_does_not_touch_the_result() {
     let failure = || Failure {
         phase: Step::Delete,
         error: Error::infrastructure("Timeout", "delete failed for PersistentVolumeClaim"),
     };
     let claim = || Answers { claim: Fetched::Found(claim_of(&first())), ..nothing() };
     let troubled = look_after(&succeeded(), claim(), &[failure()]);
-    assert_eq!(troubled.ready().1, "ReconcileError");
+    assert_eq!(troubled.ready(), look(&succeeded(), nothing()).ready());
+    assert_eq!(troubled.ready().0, "True");
     assert_eq!(troubled.phase(), "Succeeded");
-    let stored = troubled.store(&succeeded());
-    let calm = look(&stored, nothing());
-    assert_eq!(calm.ready(), ("True", "Completed", "Pipeline completed; Job was cleaned up"));
 
     let troubled = look_after(&failed(), claim(), &[failure()]);
     assert_eq!(troubled.ready(), ("False", "JobFailed", "kit import: repository not found"));
+}
+
+/// A predecessor that could not clear up after a change told the old end under the new generation.
+#[test]
+fn w03_an_end_told_together_with_an_error_is_not_the_end_of_this_run() {
+    let lie = json!({ "conditions": [ready("False", "ReconcileError", "cannot delete the Job")] });
+    let lost = with(&succeeded(), json!({ "status": lie }));
+    let look = look(&lost, nothing());
+    assert_eq!(look.phase(), "Pending");
+    assert_eq!(look.status.get("digest"), None);
+    assert_eq!(look.applied().len(), 2, "workspace and Job: {:?}", look.applied());
 }

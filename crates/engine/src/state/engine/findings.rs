@@ -96,11 +96,11 @@ impl Findings {
     pub(super) fn headline(&self, words: FailureWords) -> Option<(&str, &str)> {
         let general = (reasons::INFRASTRUCTURE_ERROR, messages::INFRASTRUCTURE_ERROR);
         let unreachable = (!self.infrastructure.is_empty()).then_some(match words {
-            FailureWords::ParentConditions => general,
+            FailureWords::ParentConditions | FailureWords::Log => general,
             FailureWords::OnReady(reason) => (reason, self.infrastructure_message.as_str()),
         });
         let auth = self.auth_problem().map(|(usual, message)| match words {
-            FailureWords::ParentConditions => (usual, message),
+            FailureWords::ParentConditions | FailureWords::Log => (usual, message),
             FailureWords::OnReady(reason) => (reason, message),
         });
         auth.or_else(|| self.config_problem()).or(unreachable)
