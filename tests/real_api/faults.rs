@@ -173,6 +173,36 @@ async fn a_write_that_keeps_failing_is_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_done_while_a_predecessor_holds_its_lease() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("predecessor").await;
+    let lease = |duration: i32| {
+        json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": { "name": "model-operator-leader-election" },
+            "spec": { "holderIdentity": "the-original", "leaseDurationSeconds": duration } })
+    };
+    space.create(&serde_json::from_value::<Lease>(lease(3600)).unwrap()).await;
+    let setup = Setup::default().with("--leader-elect");
+    let operator = Operator::start_with(&cluster, &space, &setup).await;
+    zis::create(&space, "a", json!({})).await;
+    let holder = |name: &'static str| {
+        let space = &space;
+        async move { space.get::<Lease>(name).await?.spec?.holder_identity }
+    };
+    // Their own lease has its turn only after the predecessor's.
+    wait::pass(Duration::from_secs(5)).await;
+    assert!(!operator.log().contains("this operator leads"));
+    assert_eq!(space.names::<Deployment>().await, [""; 0]);
+
+    let given_up = json!({ "spec": { "holderIdentity": "" } });
+    space.edit::<Lease>("model-operator-leader-election", given_up).await;
+    zis::deployment(&space, "a-primary").await;
+    let ours = holder("windlass").await;
+    assert!(ours.is_some());
+    assert_eq!(holder("model-operator-leader-election").await, ours);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stop_signal_ends_it_in_good_order() {
     let Some(cluster) = Cluster::shared().await else { return };
     let space = cluster.space("signal").await;

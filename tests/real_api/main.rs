@@ -5,6 +5,8 @@
 
 mod zis;
 
+/// Models packed and pushed.
+mod artifact;
 /// Traffic to a second model, its promotion and its withdrawal.
 mod canary;
 /// From a manifest to Ready, and what Ready means.
@@ -15,6 +17,8 @@ mod engine;
 mod faults;
 /// What somebody edits or deletes comes back; what is not ours stays as it is.
 mod heal;
+/// Disaggregated serving: pods, endpoint picker, pool and route.
+mod model_service;
 /// APIs that come and go.
 mod optional;
 /// Objects and fields of others.

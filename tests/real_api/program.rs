@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::Command};
 
 use kube::{
     Api,
-    api::{Patch, PatchParams},
+    api::{ListParams, Patch, PatchParams},
     core::{ApiResource, DynamicObject, GroupVersionKind},
 };
 use serde_json::{Value, json};
@@ -30,8 +30,8 @@ fn windlass(arguments: &[&str]) -> Result<String, String> {
 /// What a manifest becomes; its first document alone, the rest of a case is the cluster around it.
 pub(crate) fn render(space: &Space, file: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(file).unwrap();
-    let first = text.split("\n---\n").find(|part| part.contains("ZerfooInferenceService")).unwrap();
-    let mut object: Value = serde_saphyr::from_str(first).unwrap();
+    let parts = text.split("\n---\n").map(|part| serde_saphyr::from_str::<Value>(part).unwrap());
+    let mut object = parts.into_iter().find(|part| !part.is_null()).unwrap();
     object["metadata"]["namespace"] = json!(space.name);
     let mut command = Command::new(cluster::binary());
     let answer = run_with_input(command.args(["render", "-f", "-"]), &object.to_string());
@@ -41,7 +41,10 @@ pub(crate) fn render(space: &Space, file: &str) -> Vec<Value> {
     documents.map(|part| serde_saphyr::from_str(part).unwrap()).collect()
 }
 
-const MANAGER: &str = "zerfoo-inference-service-controller";
+/// The controller that writes it, which is its field manager.
+pub(crate) fn manager(object: &Value) -> &str {
+    object["metadata"]["labels"]["app.kubernetes.io/managed-by"].as_str().unwrap()
+}
 
 fn api(space: &Space, object: &Value) -> Api<DynamicObject> {
     let (group, version) =
@@ -53,7 +56,7 @@ fn api(space: &Space, object: &Value) -> Api<DynamicObject> {
 
 /// As the operator applies it; returns what the API server made of it.
 pub(crate) async fn apply(space: &Space, object: &Value) -> Value {
-    let params = PatchParams::apply(MANAGER).force();
+    let params = PatchParams::apply(manager(object)).force();
     let name = object["metadata"]["name"].as_str().unwrap();
     let live = api(space, object).patch(name, &params, &Patch::Apply(object)).await.unwrap();
     serde_json::to_value(live).unwrap()
@@ -92,19 +95,30 @@ async fn render_prints_what_the_operator_makes() {
             count += 1;
         }
     }
-    assert_eq!(count, 13);
+    assert_eq!(count, 17);
 }
 
 /// Whether the operator has made just this: every field, and no other of its own.
 async fn same(space: &Space, rendered: &Value) -> Result<(), String> {
-    let name = rendered["metadata"]["name"].as_str().unwrap();
-    let live = api(space, rendered).get_opt(name).await.unwrap();
-    let live = serde_json::to_value(live.ok_or("nothing")?).unwrap();
     let mut desired = rendered.clone();
+    let live = match rendered["kind"].as_str() {
+        // Its name depends on what identifies its parent in the cluster.
+        Some("Job") => {
+            let parent = rendered["metadata"]["labels"]["app.kubernetes.io/name"].as_str().unwrap();
+            let labels = ListParams::default().labels(&format!("app.kubernetes.io/name={parent}"));
+            api(space, rendered).list(&labels).await.unwrap().items.pop()
+        }
+        _ => api(space, rendered)
+            .get_opt(rendered["metadata"]["name"].as_str().unwrap())
+            .await
+            .unwrap(),
+    };
+    let live = serde_json::to_value(live.ok_or("nothing")?).unwrap();
+    desired["metadata"]["name"] = live["metadata"]["name"].clone();
     // Whose it is only the cluster can tell.
     assert_eq!(live["metadata"]["ownerReferences"].as_array().map(Vec::len), Some(1));
     desired["metadata"]["ownerReferences"] = live["metadata"]["ownerReferences"].clone();
-    match difference(&desired, &live, MANAGER, "") {
+    match difference(&desired, &live, manager(&desired), "") {
         None => Ok(()),
         Some(found) => Err(format!("{found:?}\n{desired}\n{live}")),
     }

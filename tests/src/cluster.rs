@@ -65,7 +65,8 @@ impl Cluster {
         Some(cluster)
     }
 
-    fn install_crds(&self) {
+    /// Our own definitions.
+    pub fn install_crds(&self) {
         let crds = run(Command::new(binary()).arg("crds"));
         self.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", "-"], &crds);
         self.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");

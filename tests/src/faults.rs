@@ -53,6 +53,11 @@ impl Faults {
         self.pending.lock().unwrap().push_back(fault);
     }
 
+    /// From now on everything is passed on.
+    pub fn clear(&self) {
+        self.pending.lock().unwrap().clear();
+    }
+
     /// The codes of the answers given so far.
     pub fn injected(&self) -> Vec<u16> {
         self.injected.lock().unwrap().clone()

@@ -14,6 +14,51 @@ pub async fn run_pods(space: &Space, labels: &str, count: usize) {
     }
 }
 
+/// How a container ends.
+#[derive(Clone, Copy)]
+pub struct Ending<'a> {
+    pub exit_code: i32,
+    /// What it leaves in its termination log.
+    pub message: &'a str,
+}
+
+/// Ends the one pod with these labels.
+pub async fn end_pod(space: &Space, labels: &str, ending: Ending<'_>) {
+    for pod in wait_for_pods(space, labels, 1).await {
+        let Ending { exit_code, message } = ending;
+        let container = pod.spec.as_ref().unwrap().containers[0].name.clone();
+        let phase = if exit_code == 0 { "Succeeded" } else { "Failed" };
+        let time = jiff::Timestamp::now().round(jiff::Unit::Second).unwrap().to_string();
+        let ended = json!({ "exitCode": exit_code, "message": message,
+            "reason": if exit_code == 0 { "Completed" } else { "Error" },
+            "startedAt": time, "finishedAt": time });
+        let status = json!({ "phase": phase, "containerStatuses": [
+            { "name": container, "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+              "state": { "terminated": ended } },
+        ]});
+        set_status(space, &pod, status).await;
+    }
+}
+
+/// Places the one pod with these labels on a node that nobody looks after: what it uses is in use.
+pub async fn place_pod(space: &Space, labels: &str) -> String {
+    let name = wait_for_pods(space, labels, 1).await[0].name_any();
+    let binding = json!({ "apiVersion": "v1", "kind": "Binding", "metadata": { "name": name },
+        "target": { "apiVersion": "v1", "kind": "Node", "name": "node" } });
+    let body = serde_json::to_vec(&binding).unwrap();
+    let path = format!("/api/v1/namespaces/{}/pods/{name}/binding", space.name);
+    let request = http::Request::post(path).header("content-type", "application/json").body(body);
+    space.client.request::<Value>(request.unwrap()).await.unwrap();
+    set_status(space, &space.get(&name).await.unwrap(), json!({ "phase": "Running" })).await;
+    name
+}
+
+/// What a kubelet does once the containers of a deleted pod have stopped.
+pub async fn remove_pod(space: &Space, name: &str) {
+    let params = kube::api::DeleteParams::default().grace_period(0);
+    drop(space.api::<Pod>().delete(name, &params).await.unwrap());
+}
+
 /// Makes the first container of each such pod wait for the given reason.
 pub async fn hold_pods(space: &Space, labels: &str, count: usize, reason: &str, message: &str) {
     for pod in wait_for_pods(space, labels, count).await {

@@ -26,7 +26,7 @@ enum Place {
 /// Text by file name.
 type Files = BTreeMap<String, String>;
 
-const GENERATED: [Generated; 5] = [
+const GENERATED: [Generated; 6] = [
     Generated { command: &["crds"], place: Place::Folder("deploy/chart/windlass/crds") },
     Generated { command: &["manifests"], place: Place::File("deploy/install.yaml") },
     Generated {
@@ -40,6 +40,10 @@ const GENERATED: [Generated; 5] = [
     Generated {
         command: &["rules", "--scope=leader"],
         place: Place::File("deploy/chart/windlass/generated/leader-rules.yaml"),
+    },
+    Generated {
+        command: &["user-roles"],
+        place: Place::File("deploy/chart/windlass/generated/user-roles.yaml"),
     },
 ];
 

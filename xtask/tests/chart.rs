@@ -129,7 +129,8 @@ fn the_values_reach_the_operator() {
     let values = "requireAuth=true,zerfooImage=a.example/b:c,concurrency=4,logLevel=debug,\
                   logFormat=text,extraArgs={--lease-namespace=x},metrics.service.enabled=true,\
                   enableKinds={ZerfooInferenceService},gpuMemoryResource=x.example/mib,\
-                  hostPathPrefixes={/a,/b},fullnameOverride=other";
+                  hostPathPrefixes={/a,/b},fullnameOverride=other,\
+                  kitImage=a.example/kit:1,artifactDeadlineSeconds=7200";
     let objects = parse(&helm.template(&["--set", values]));
     let [deployment] = of_kind(&objects, "Deployment")[..] else { panic!("{objects:?}") };
     let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
@@ -146,6 +147,8 @@ fn the_values_reach_the_operator() {
             "--zerfoo-image=a.example/b:c",
             "--gpu-memory-resource=x.example/mib",
             "--host-path-prefixes=/a,/b",
+            "--kit-image=a.example/kit:1",
+            "--artifact-deadline-seconds=7200",
             "--log-level=debug",
             "--log-format=text",
             "--lease-namespace=x"

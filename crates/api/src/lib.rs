@@ -19,5 +19,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 /// Take definitions from here and not from the derived `crd()`: rules that a derive cannot express
 /// are added on the way.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![serving::zerfoo_inference_service::crd(), model::model_service::crd()]
+    vec![
+        serving::zerfoo_inference_service::crd(),
+        model::artifact::model_artifact_crd(),
+        model::artifact::artifact_crd(),
+        model::model_service::crd(),
+    ]
 }

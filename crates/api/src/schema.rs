@@ -1,8 +1,11 @@
-//! Schema pieces that schemars does not know: validation rules in CEL and null handling.
+//! Schema pieces that schemars does not know: validation rules in CEL, quantities, null handling.
+
+use std::collections::BTreeMap;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
 /// One entry of `x-kubernetes-validations`.
@@ -28,11 +31,60 @@ impl Rule {
     }
 }
 
+/// What Kubernetes' own generator writes for a quantity.
+const QUANTITY_PATTERN: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+
+/// For `schema_with` on a `Quantity`, whose own schema accepts any text and describes the format in
+/// forty lines.
+pub(crate) fn quantity(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "x-kubernetes-int-or-string": true, "pattern": QUANTITY_PATTERN })
+}
+
+const CONDITION_TYPE: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
+const CONDITION_REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
+
+/// What the root of every definition has in common: no nulls, no title that only repeats the kind,
+/// and conditions with the limits that Kubernetes sets for them and a derive does not know.
+pub(crate) fn finish(root: &mut JSONSchemaProps) {
+    forbid_null(root);
+    root.title = None;
+    if let Some(condition) = condition_of(root) {
+        let mut limit = |field: &str, limit: fn(&mut JSONSchemaProps)| {
+            if let Some(field) = condition.get_mut(field) {
+                limit(field);
+            }
+        };
+        limit("type", |field| {
+            field.max_length = Some(316);
+            field.pattern = Some(CONDITION_TYPE.to_owned());
+        });
+        limit("status", |field| {
+            field.enum_ = Some(["True", "False", "Unknown"].map(|word| JSON(word.into())).into());
+        });
+        limit("reason", |field| {
+            field.min_length = Some(1);
+            field.max_length = Some(1024);
+            field.pattern = Some(CONDITION_REASON.to_owned());
+        });
+        limit("message", |field| field.max_length = Some(32768));
+        limit("observedGeneration", |field| field.minimum = Some(0.0));
+    }
+}
+
+fn condition_of(root: &mut JSONSchemaProps) -> Option<&mut BTreeMap<String, JSONSchemaProps>> {
+    let status = root.properties.as_mut()?.get_mut("status")?;
+    let conditions = status.properties.as_mut()?.get_mut("conditions")?;
+    match conditions.items.as_mut()? {
+        JSONSchemaPropsOrArray::Schema(item) => item.properties.as_mut(),
+        JSONSchemaPropsOrArray::Schemas(_) => None,
+    }
+}
+
 /// Makes every field non-nullable.
 ///
 /// The derive marks optional fields nullable, and the API server then keeps explicit nulls, which
 /// rules trip over. Without the mark it drops them, and `field: null` means "not set".
-pub(crate) fn forbid_null(schema: &mut JSONSchemaProps) {
+fn forbid_null(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     if let Some(values) = &mut schema.enum_ {
         values.retain(|value| !value.0.is_null());
@@ -70,4 +122,18 @@ pub(crate) fn describe_down_to(schema: &mut JSONSchemaProps, depth: usize) {
         values.description = None;
         describe_down_to(values, below.unwrap_or_default());
     }
+}
+
+/// The rule at the root of a schema as kube-cel reads it: there `oldSelf` is a value or null, at the
+/// API server an optional.
+#[cfg(test)]
+pub(crate) fn for_kube_cel(mut schema: serde_json::Value) -> serde_json::Value {
+    if let Some(rule) = schema.pointer_mut("/x-kubernetes-validations/0/rule") {
+        *rule = rule
+            .as_str()
+            .unwrap_or_default()
+            .replace("oldSelf.hasValue()", "oldSelf != null")
+            .into();
+    }
+    schema
 }

@@ -38,9 +38,11 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use serde_json::{Map, Value};
 use windlass_api::foreign::http_route::HttpRoute;
 use windlass_api::serving::zerfoo_inference_service::{DEFAULT_HOST_PATH, ZerfooInferenceService};
-use windlass_engine::domain::{Access, Domain, Health, Identity, Need, Overall, Right, Watch};
+use windlass_engine::domain::{
+    Access, Domain, EventSource, Health, Identity, Need, Overall, Right, Watch,
+};
 use windlass_engine::fetch::Reader;
-use windlass_engine::kind::Kind;
+use windlass_engine::kind::{Kind, Scope};
 use windlass_engine::plan::Plan;
 
 pub use compose::Observed;
@@ -91,7 +93,17 @@ impl Domain for InferenceServiceDomain {
     type Observed = Observed;
 
     fn identity(&self) -> Identity {
-        Identity { controller: CONTROLLER, name_label: NAME_LABEL, finalizer: None }
+        Identity {
+            controller: CONTROLLER,
+            events: EventSource { controller: CONTROLLER, action: None },
+            name_label: NAME_LABEL,
+            namespace_label: None,
+            components: &[],
+            finalizer: None,
+            hold: None,
+            predecessors: &[],
+            state_word: true,
+        }
     }
 
     fn watches(&self) -> Vec<Watch> {
@@ -108,8 +120,8 @@ impl Domain for InferenceServiceDomain {
     /// Secrets are not among them: where they may not be read, the pods tell what is missing.
     fn rights(&self) -> Vec<Right> {
         vec![
-            Right { group: "", resource: "pods/log", verbs: &["get"] },
-            Right { group: "", resource: "events", verbs: &["list"] },
+            Right { group: "", resource: "pods/log", verbs: &["get"], scope: Scope::Namespaced },
+            Right { group: "", resource: "events", verbs: &["list"], scope: Scope::Namespaced },
         ]
     }
 

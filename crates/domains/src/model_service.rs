@@ -46,16 +46,16 @@ use windlass_api::foreign::pod_monitor::PodMonitor;
 use windlass_api::foreign::service_monitor::ServiceMonitor;
 use windlass_api::model::model_service::ModelService;
 use windlass_engine::domain::{
-    Access, Cleanup, Domain, Health, Identity, Need, Overall, Right, Watch,
+    Access, Cleanup, Domain, EventSource, Health, Identity, Need, Overall, Right, Watch,
 };
 use windlass_engine::fetch::Reader;
-use windlass_engine::kind::Kind;
+use windlass_engine::kind::{Kind, Scope};
 use windlass_engine::plan::Plan;
 
 pub use compose::{Observed, Refusal};
 pub use epp_config::Dialect;
 pub use fetch::Answers;
-pub use names::{CONTROLLER, FINALIZER, NAME_LABEL, NAMESPACE_LABEL};
+pub use names::{COMPONENTS, CONTROLLER, EVENT_SOURCE, FINALIZER, NAME_LABEL, NAMESPACE_LABEL};
 pub use settings::{MetricsRbac, Provider, Settings, Tracing, UnknownProvider};
 pub use validate::Rule;
 
@@ -70,7 +70,17 @@ impl Domain for ModelServiceDomain {
     type Observed = Observed;
 
     fn identity(&self) -> Identity {
-        Identity { controller: CONTROLLER, name_label: NAME_LABEL, finalizer: Some(FINALIZER) }
+        Identity {
+            controller: CONTROLLER,
+            events: EventSource { controller: EVENT_SOURCE, action: Some("Reconcile") },
+            name_label: NAME_LABEL,
+            namespace_label: Some(NAMESPACE_LABEL),
+            components: &COMPONENTS,
+            finalizer: Some(FINALIZER),
+            hold: None,
+            predecessors: &["manager"],
+            state_word: false,
+        }
     }
 
     /// Of all kinds of children only Secrets are missing: watching them takes the right to read all
@@ -100,7 +110,10 @@ impl Domain for ModelServiceDomain {
     fn rights(&self) -> Vec<Right> {
         let read: &[&str] = &["get", "list", "watch"];
         let extension = "inference.networking.x-k8s.io";
-        let right = |group, resource, verbs| Right { group, resource, verbs };
+        let right =
+            |group, resource, verbs| Right { group, resource, verbs, scope: Scope::Namespaced };
+        let review =
+            |group, resource| Right { group, resource, verbs: &["create"], scope: Scope::Cluster };
         vec![
             right("", "pods/log", &["get"]),
             right("", "events", &["create", "list", "patch"]),
@@ -112,8 +125,8 @@ impl Domain for ModelServiceDomain {
                 "leases",
                 &["get", "list", "watch", "create", "update", "patch", "delete"],
             ),
-            right("authentication.k8s.io", "tokenreviews", &["create"]),
-            right("authorization.k8s.io", "subjectaccessreviews", &["create"]),
+            review("authentication.k8s.io", "tokenreviews"),
+            review("authorization.k8s.io", "subjectaccessreviews"),
         ]
     }
 
@@ -140,6 +153,16 @@ impl Domain for ModelServiceDomain {
         overall: &Overall,
     ) -> Map<String, Value> {
         status::status(object, observed, overall)
+    }
+
+    /// Only cluster-scoped objects have to be removed by us.
+    fn needs_finalizer(&self, object: &ModelService) -> bool {
+        validate::wants_cluster_rbac(&object.spec, &self.settings)
+    }
+
+    /// Granted to those who read the metrics of endpoint pickers.
+    fn url_rights(&self) -> Vec<(&'static str, &'static [&'static str])> {
+        vec![("/metrics", &["get"])]
     }
 
     fn cleanup(&self, object: &ModelService, observed: &Observed) -> Cleanup {

@@ -3,6 +3,9 @@
 //! Nothing is decided here but whether an object is ours. What is not ours is neither written nor
 //! deleted, and what is already as wanted is not written again.
 
+mod blind;
+mod hold;
+mod predecessor;
 mod unchanging;
 
 use std::{borrow::Cow, sync::Arc};
@@ -22,9 +25,9 @@ use crate::{
     compare::{Difference, difference},
     error::{Category, Error, categorise_write, chain, is_field_conflict},
     kind::{Kind, ObjectKey, Scope},
-    labels::MANAGED_BY,
+    labels::{COMPONENT, MANAGED_BY},
     object::{Object, Watched},
-    plan::{Desired, HoldsUp, Ownership, Plan, Removal, Strategy, When},
+    plan::{Desired, HoldsUp, Look, Ownership, Plan, Removal, Strategy, When},
     reader,
     state::{Failure, Phase},
 };
@@ -47,6 +50,9 @@ pub struct Applier {
     /// The controller's name: field manager and `managed-by` label.
     pub manager: &'static str,
     pub name_label: &'static str,
+    pub hold: Option<&'static str>,
+    pub predecessors: &'static [&'static str],
+    pub namespace_label: Option<&'static str>,
     pub unchanging: Unchanging,
 }
 
@@ -87,6 +93,10 @@ impl Applier {
         for text in &plan.rejected {
             applied.fail(Phase::Apply, Error::invalid_spec("Unserialisable", text.clone()));
         }
+        for release in &plan.release {
+            let step = self.release(parent, release).await;
+            applied.record(Phase::Delete, step);
+        }
         self.delete_all(parent, plan, When::BeforeApply, &mut applied).await;
         let mut held_up =
             if applied.failures.is_empty() { HoldsUp::Nothing } else { HoldsUp::Later };
@@ -126,6 +136,9 @@ impl Applier {
         }
         if desired.ownership == Ownership::Owned {
             add_owner(&mut desired, parent);
+        }
+        if desired.strategy == Strategy::CreateBlind {
+            return self.create_blind(&desired).await;
         }
         let live = self.live(&desired.kind, &desired.key).await;
         match live.map_err(|error| failed("apply", &desired, error))? {
@@ -177,9 +190,18 @@ impl Applier {
         let desired = &self.with_name_of_one_parent(parent, desired, &current);
         match desired.strategy {
             Strategy::Apply => {}
-            Strategy::CreateOnce => return self.reclaim(desired, live).await,
+            Strategy::RecreateFor(field) if current[field] == desired.body[field] => {}
+            Strategy::RecreateFor(_) => return self.replace(desired, live).await,
+            Strategy::CreateOnce | Strategy::CreateBlind => {
+                return self.reclaim(desired, live).await;
+            }
             Strategy::Recreate => return self.recreate(desired, live, &current).await,
         }
+        let taken_over = self.inherit(desired, live, &current).await?;
+        let (live, current) = match &taken_over {
+            Some(now) => (now, now.value()),
+            None => (live, current),
+        };
         let Some(difference) = difference(&desired.body, &current, self.manager, "") else {
             return Ok(Step::Unchanged);
         };
@@ -219,6 +241,10 @@ impl Applier {
         if hash(current).is_null() || hash(current) == hash(&desired.body) {
             return self.reclaim(desired, live).await;
         }
+        self.replace(desired, live).await
+    }
+
+    async fn replace(&self, desired: &Desired, live: &Object) -> Result<Step, Error> {
         self.delete(&desired.kind, live)
             .await
             .map_err(|error| failed("replace", desired, error))?;
@@ -240,8 +266,8 @@ impl Applier {
         let wanted = &desired.body["metadata"];
         let label = |key: &str| wanted["labels"][key].as_str();
         let mut metadata = Map::new();
-        for key in [MANAGED_BY, self.name_label] {
-            if live.labels.get(key).map(String::as_str) != label(key) {
+        for key in [MANAGED_BY, COMPONENT, self.name_label] {
+            if label(key).is_some() && live.labels.get(key).map(String::as_str) != label(key) {
                 let labels = metadata.entry("labels").or_insert_with(|| json!({}));
                 labels[key] = label(key).into();
             }
@@ -282,7 +308,7 @@ impl Applier {
         let namespace = parent.key.namespace.as_deref();
         let named = current["metadata"]["labels"][self.name_label].as_str();
         let exists = |name: &str| self.cache.named(&parent.kind, namespace, name).is_some();
-        if desired.ownership == Ownership::Owned || !named.is_some_and(exists) {
+        if desired.ownership != Ownership::Shared || !named.is_some_and(exists) {
             return Cow::Borrowed(desired);
         }
         let mut desired = desired.clone();
@@ -306,9 +332,14 @@ impl Applier {
             let message = format!("delete failed for {} {}: {text}", removal.kind, removal.key);
             Error { message, ..categorise_write(&error) }
         };
+        if removal.how == Look::Never {
+            return self.delete_blind(removal).await.map_err(failed);
+        }
         let live = self.live(&removal.kind, &removal.key).await.map_err(failed)?;
         let Some(live) = live else { return Ok(Step::Unchanged) };
-        if live.deleting || !self.is_ours(parent, Ownership::Owned, &live) {
+        let outside = removal.key.namespace.is_none() && parent.key.namespace.is_some();
+        let ownership = if outside { Ownership::Claimed } else { Ownership::Owned };
+        if live.deleting || !self.is_ours(parent, ownership, &live) {
             return Ok(Step::Unchanged);
         }
         self.delete(&removal.kind, &live).await.map_err(failed)?;
@@ -349,7 +380,7 @@ impl Applier {
 
     async fn patch(&self, desired: &Desired, body: &Value) -> Result<Object, kube::Error> {
         let mut params = PatchParams::apply(self.manager);
-        params.force = desired.ownership == Ownership::Owned;
+        params.force = desired.ownership != Ownership::Shared;
         let api = self.api(&desired.kind, &desired.key);
         let object =
             Object::from(api.patch(&desired.key.name, &params, &Patch::Apply(body)).await?);
@@ -361,11 +392,20 @@ impl Applier {
         reader::api(&self.client, kind, key.namespace.as_deref())
     }
 
+    /// Whether the labels name this parent. A predecessor may have left them out.
+    fn names(&self, parent: &Parent, live: &Object) -> bool {
+        let namespace = self.namespace_label.and_then(|key| live.labels.get(key));
+        let name = live.labels.get(self.name_label);
+        name.is_none_or(|name| *name == parent.label)
+            && namespace.is_none_or(|named| Some(named) == parent.key.namespace.as_ref())
+    }
+
     /// By its controlling owner; an object without one (restored from a backup, or orphaned) by our labels.
     fn is_ours(&self, parent: &Parent, ownership: Ownership, live: &Object) -> bool {
         let labelled = live.labels.get(MANAGED_BY).is_some_and(|value| value == self.manager);
         match (ownership, live.controller()) {
             (Ownership::Shared, _) => labelled,
+            (Ownership::Claimed, _) => labelled && self.names(parent, live),
             (Ownership::Owned, Some(owner)) => owner.uid == parent.uid,
             (Ownership::Owned, None) => {
                 labelled && live.labels.get(self.name_label) == Some(&parent.label)
@@ -404,7 +444,7 @@ fn check_scope(parent: &Parent, desired: &Desired) -> Result<(), Error> {
         (Some(namespace), Scope::Namespaced) => desired.key.namespace.as_ref() == Some(namespace),
         (None, _) => true,
     };
-    if fits || desired.ownership == Ownership::Shared {
+    if fits || desired.ownership != Ownership::Owned {
         return Ok(());
     }
     let message = format!(

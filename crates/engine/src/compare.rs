@@ -76,6 +76,18 @@ pub fn own_part(live: &Value, manager: &str, subresource: &str) -> Value {
     }
 }
 
+/// The fields right below a subresource's own that any of these managers hold.
+pub fn held_by<'a>(live: &'a Value, managers: &[&str], subresource: &str) -> Vec<&'a str> {
+    let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let theirs = entries.into_iter().flatten().filter(|entry| {
+        entry["manager"].as_str().is_some_and(|manager| managers.contains(&manager))
+            && entry.get("subresource").and_then(Value::as_str) == Some(subresource)
+    });
+    let fields =
+        theirs.filter_map(|entry| entry["fieldsV1"].get(format!("f:{subresource}"))?.as_object());
+    fields.flat_map(Map::keys).filter_map(|step| step.strip_prefix("f:")).collect()
+}
+
 fn own_fields<'a>(
     live: &'a Value,
     desired: &Value,

@@ -27,7 +27,7 @@ use crate::{
     cache::Cache,
     domain::{Access, Domain, Identity, Need, Watch},
     kind::{Kind, ObjectKey, Scope},
-    labels::MANAGED_BY,
+    labels,
     lease::Clock,
     metrics::{Metrics, Outcome},
     object::Object,
@@ -96,7 +96,7 @@ impl<D: Domain> Controller<D> {
         let mut tasks = JoinSet::new();
         let own = Watch { kind, need: Need::Optional, access: Access::Read };
         let mut handles = vec![tasks.spawn(shared.clone().keep_watching(own, None))];
-        let selector = format!("{MANAGED_BY}={}", identity.controller);
+        let selector = labels::selector(identity.controller, identity.components);
         for watch in watches {
             let selector = Some(selector.clone());
             handles.push(tasks.spawn(shared.clone().keep_watching(watch, selector)));
@@ -146,9 +146,12 @@ fn pipeline<D: Domain>(domain: D, identity: &Identity, runtime: &Runtime) -> Pip
             cache,
             manager: identity.controller,
             name_label: identity.name_label,
+            hold: identity.hold,
+            predecessors: identity.predecessors,
+            namespace_label: identity.namespace_label,
             unchanging: Unchanging::default(),
         },
-        reporter: Reporter::new(client, identity.controller, &runtime.instance),
+        reporter: Reporter::new(client, &identity.events, &runtime.instance),
         clock: runtime.clock.clone(),
     }
 }
@@ -227,17 +230,21 @@ impl<D: Domain> Shared<D> {
     /// Children name their parent as owner; grandchildren (pods) and shared ones carry our label.
     fn parent_of(&self, object: &Object) -> Option<ObjectKey> {
         let Pipeline { kind, identity, cache, .. } = &self.pipeline;
+        let labelled = || object.labels.get(identity.namespace_label?).map(String::as_str);
         let namespace = match kind.scope {
-            Scope::Namespaced => object.key.namespace.as_deref(),
+            Scope::Namespaced => object.key.namespace.as_deref().or_else(labelled),
             Scope::Cluster => None,
         };
         let ours = |owner: &&OwnerReference| {
             owner.kind == kind.kind && owner.api_version == kind.api_version()
         };
-        match object.controller().filter(ours) {
-            Some(owner) => Some(ObjectKey::new(namespace, &owner.name)),
-            None => cache.named(kind, namespace, object.labels.get(identity.name_label)?),
+        if let Some(owner) = object.controller().filter(ours) {
+            return Some(ObjectKey::new(namespace, &owner.name));
         }
+        let label = object.labels.get(identity.name_label)?;
+        let orphaned = object.deleting && self.pipeline.applier.holds(object);
+        let orphan = || orphaned.then(|| ObjectKey::new(namespace, label));
+        cache.named(kind, namespace, label).or_else(orphan)
     }
 
     fn add(&self, key: ObjectKey) {

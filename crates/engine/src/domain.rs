@@ -8,14 +8,14 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::{
-    conditions::{ConditionSet, ConditionUpdate},
+    conditions::ConditionUpdate,
     events::EventNote,
     fetch::Reader,
     health::ComponentHealth,
-    kind::{Kind, TypedScope},
+    kind::{Kind, Scope, TypedScope},
     labels::LabelRules,
     plan::Plan,
-    state::State,
+    state::{Manual, State},
 };
 
 /// The steps of one kind. Only `fetch` waits; everything else is a function of data.
@@ -38,6 +38,12 @@ pub trait Domain: Send + Sync + 'static {
 
     /// What `fetch` reads beside the watched kinds.
     fn rights(&self) -> Vec<Right> {
+        Vec::new()
+    }
+
+    /// Addresses outside of the API's resources, with what is done there: for passing on the right,
+    /// as nobody may grant what they do not hold.
+    fn url_rights(&self) -> Vec<(&'static str, &'static [&'static str])> {
         Vec::new()
     }
 
@@ -66,6 +72,12 @@ pub trait Domain: Send + Sync + 'static {
         overall: &Overall,
     ) -> Map<String, Value>;
 
+    /// Whether the object has something that must be cleaned up before it may go. Asked only if the
+    /// identity has a finalizer, which is put on and taken off accordingly.
+    fn needs_finalizer(&self, _object: &Self::Object) -> bool {
+        true
+    }
+
     /// What remains to be done before a deleted object may go. Asked only if the identity has a finalizer.
     fn cleanup(&self, _object: &Self::Object, _observed: &Self::Observed) -> Cleanup {
         Cleanup::Done
@@ -80,11 +92,32 @@ pub trait Domain: Send + Sync + 'static {
 /// The names under which a domain appears in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Field manager, event source and `managed-by` value.
+    /// Field manager and `managed-by` value.
     pub controller: &'static str,
+    pub events: EventSource,
     /// The label key that carries the parent's name on each child.
     pub name_label: &'static str,
+    /// The label key that carries the parent's namespace on children that lie in none.
+    pub namespace_label: Option<&'static str>,
+    /// Values of the component label that children have, where several controllers share a
+    /// `managed-by` value; empty if that value says enough.
+    pub components: &'static [&'static str],
     pub finalizer: Option<&'static str>,
+    /// Finalizer that the domain puts on children which must not go before it has read them. The
+    /// plan takes it off again; where no parent is left to plan for, the engine does.
+    pub hold: Option<&'static str>,
+    /// Field managers under which a predecessor wrote the children with plain updates.
+    pub predecessors: &'static [&'static str],
+    /// Whether the status of the kind has the field `status` for the overall state in one word.
+    pub state_word: bool,
+}
+
+/// Who speaks in events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventSource {
+    pub controller: &'static str,
+    /// What it says it was doing; by default the type of the condition it speaks of.
+    pub action: Option<&'static str>,
 }
 
 /// A kind whose objects belong to parents of the domain.
@@ -110,6 +143,7 @@ pub struct Right {
     pub group: &'static str,
     pub resource: &'static str,
     pub verbs: &'static [&'static str],
+    pub scope: Scope,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,14 +161,10 @@ pub struct Health {
     pub conditions: Vec<ConditionUpdate>,
     /// Said once for each generation of the object.
     pub notices: Vec<EventNote>,
+    /// What has happened since the stored status, said as soon as the new one is stored.
+    pub news: Vec<EventNote>,
     /// The domain judges by itself: only infrastructure errors of the components still count.
-    pub manual: Option<ManualStatus>,
-}
-
-#[derive(Clone, Debug)]
-pub struct ManualStatus {
-    pub state: State,
-    pub conditions: ConditionSet,
+    pub manual: Option<Manual>,
 }
 
 /// The engine's verdict, for the domain's own fields.

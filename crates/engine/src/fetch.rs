@@ -33,6 +33,14 @@ pub trait Reader: Send + Sync {
         selector: &'a Selector,
     ) -> BoxFuture<'a, Result<Vec<Arc<Object>>, Error>>;
 
+    /// As the API has it now, where a cache that is behind could do harm.
+    fn list_now<'a>(
+        &'a self,
+        kind: &'a Kind,
+        namespace: Option<&'a str>,
+        selector: &'a Selector,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Object>>, Error>>;
+
     /// The last lines of a container's log.
     fn log<'a>(&'a self, key: &'a LogKey) -> BoxFuture<'a, Result<String, Error>>;
 
@@ -105,13 +113,33 @@ where
     K: Resource<DynamicType = (), Scope: TypedScope> + DeserializeOwned,
 {
     let kind = Kind::of::<K>();
-    let objects = match reader.list(&kind, namespace, selector).await {
+    parse_all(&kind, reader.list(&kind, namespace, selector).await)
+}
+
+/// See [`Reader::list_now`].
+pub async fn list_now<K>(
+    reader: &dyn Reader,
+    namespace: Option<&str>,
+    selector: &Selector,
+) -> Fetched<Vec<K>>
+where
+    K: Resource<DynamicType = (), Scope: TypedScope> + DeserializeOwned,
+{
+    let kind = Kind::of::<K>();
+    parse_all(&kind, reader.list_now(&kind, namespace, selector).await)
+}
+
+fn parse_all<K: DeserializeOwned>(
+    kind: &Kind,
+    answer: Result<Vec<Arc<Object>>, Error>,
+) -> Fetched<Vec<K>> {
+    let objects = match answer {
         Ok(objects) => objects,
         Err(error) => return Fetched::Failed(error),
     };
     match objects.iter().map(|object| object.parse()).collect() {
         Ok(values) => Fetched::Found(values),
-        Err(cause) => Fetched::Failed(unreadable(&kind, cause)),
+        Err(cause) => Fetched::Failed(unreadable(kind, cause)),
     }
 }
 

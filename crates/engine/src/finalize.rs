@@ -33,6 +33,28 @@ impl<D: Domain> Pipeline<D> {
         Some(self.set_finalizers(stored, finalizers).await)
     }
 
+    /// Whether nothing is left of what the finalizer was for.
+    pub(crate) fn is_needlessly_finalized(
+        &self,
+        object: &D::Object,
+        observed: &D::Observed,
+    ) -> bool {
+        use kube::Resource;
+        let present = object.meta().finalizers.iter().flatten();
+        self.identity.finalizer.is_some_and(|finalizer| present.into_iter().any(|f| f == finalizer))
+            && !self.domain.needs_finalizer(object)
+            && matches!(self.domain.cleanup(object, observed), Cleanup::Done)
+    }
+
+    pub(crate) async fn drop_finalizer(&self, stored: &Object) -> Pass {
+        // The status may have been written since the object was read.
+        let newest = self.cache.get(&self.kind, &stored.key).flatten();
+        let newest = newest.as_deref().unwrap_or(stored);
+        let mut finalizers = newest.finalizers.clone();
+        finalizers.retain(|known| Some(known.as_str()) != self.identity.finalizer);
+        self.set_finalizers(newest, finalizers).await
+    }
+
     pub(crate) async fn finalize(&self, stored: &Object, object: &D::Object) -> Pass {
         use kube::Resource;
         let Some(finalizer) = self.identity.finalizer else { return Pass::IDLE };
@@ -41,10 +63,8 @@ impl<D: Domain> Pipeline<D> {
             return Pass::IDLE;
         }
         match self.namespace_ends(stored).await {
-            // Everything in it goes anyway, and nothing can be written to it any more.
-            Ok(true) => {}
-            Ok(false) => {
-                if let Some(pass) = self.clean_up(stored, object).await {
+            Ok(namespace_ends) => {
+                if let Some(pass) = self.clean_up(stored, object, namespace_ends).await {
                     return pass;
                 }
             }
@@ -57,11 +77,24 @@ impl<D: Domain> Pipeline<D> {
         self.set_finalizers(stored, finalizers).await
     }
 
-    async fn clean_up(&self, stored: &Object, object: &D::Object) -> Option<Pass> {
+    async fn clean_up(
+        &self,
+        stored: &Object,
+        object: &D::Object,
+        namespace_ends: bool,
+    ) -> Option<Pass> {
         let look = look(&self.domain, &self.reader, object, (self.clock)()).await;
-        let Cleanup::Pending(plan) = self.domain.cleanup(object, &look.observed) else {
+        let Cleanup::Pending(mut plan) = self.domain.cleanup(object, &look.observed) else {
             return None;
         };
+        if namespace_ends {
+            // Everything in it goes anyway, and nothing can be written to it any more.
+            plan.apply.retain(|desired| desired.key.namespace.is_none());
+            plan.delete.retain(|removal| removal.key.namespace.is_none());
+            if plan.apply.is_empty() && plan.delete.is_empty() {
+                return None;
+            }
+        }
         let applied = self.applier.run(&self.parent(stored), &plan).await;
         if let Some(failure) = applied.failures.first() {
             tracing::warn!(error = chain(&failure.error), "clean-up failed");

@@ -21,6 +21,7 @@ pub use http_route::{HttpRouteView, ParentRef, ParentStatus, http_route};
 pub use job::job;
 pub use pods::{LogKey, PodsView, pods};
 pub use pvc::pvc;
+pub use redact::redact;
 
 use crate::conditions::reasons as condition_reasons;
 use crate::error::Error;
@@ -236,9 +237,9 @@ impl Inspection {
 
     /// Without secrets that somebody may have written into a log.
     fn redacted(mut self) -> Self {
-        self.message = self.message.map(|message| redact::redact(&message));
+        self.message = self.message.map(|message| redact(&message));
         for error in &mut self.errors {
-            error.message = redact::redact(&error.message);
+            error.message = redact(&error.message);
         }
         self
     }

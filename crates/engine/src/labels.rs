@@ -15,6 +15,7 @@ use crate::names::{DnsLabel, LABEL_DOMAIN, MAX_LABEL};
 use pattern::Pattern;
 
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+pub const COMPONENT: &str = "app.kubernetes.io/component";
 
 const METADATA: [&str; 2] = ["metadata", "labels"];
 const ANNOTATIONS: [&str; 2] = ["metadata", "annotations"];
@@ -49,6 +50,16 @@ pub struct ControllerLabels {
     /// Key under which the owner's name is found.
     pub name_key: String,
     pub owner_name: String,
+}
+
+/// Selects the children of a controller, or those of its components.
+pub fn selector(managed_by: &str, components: &[&str]) -> String {
+    match components {
+        [] => format!("{MANAGED_BY}={managed_by}"),
+        components => {
+            format!("{MANAGED_BY}={managed_by},{COMPONENT} in ({})", components.join(","))
+        }
+    }
 }
 
 /// Copies labels of the parent to a child.

@@ -5,6 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::future::{join_all, select_all};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
@@ -184,6 +185,46 @@ impl Election {
 
     fn api(&self) -> Api<Lease> {
         Api::namespaced(self.client.clone(), &self.namespace)
+    }
+}
+
+/// Leases that are held together or not at all: one's own, and those of operators it replaces.
+pub struct Leases(pub Vec<Election>);
+
+impl Leases {
+    /// Returns once all are held, with the moments from which they count.
+    pub async fn acquire(&self) -> Vec<Instant> {
+        while !self.acquire_in_turn().await {}
+        // Held already, so this only renews: the first may have waited long for the last.
+        join_all(self.0.iter().map(Election::acquire)).await
+    }
+
+    /// Always in the same order, so that two operators cannot wait for each other. Fails if one was
+    /// lost while another was waited for.
+    async fn acquire_in_turn(&self) -> bool {
+        let mut since = Vec::new();
+        for election in &self.0 {
+            tokio::select! {
+                moment = election.acquire() => since.push(moment),
+                () = self.hold(&since) => return false,
+            }
+        }
+        true
+    }
+
+    /// Returns when one of those that `since` speaks of is lost.
+    pub async fn hold(&self, since: &[Instant]) {
+        let holding: Vec<_> =
+            self.0.iter().zip(since).map(|(e, at)| Box::pin(e.hold(*at))).collect();
+        if holding.is_empty() {
+            return std::future::pending().await;
+        }
+        select_all(holding).await;
+    }
+
+    /// Lets the next operator take over at once.
+    pub async fn release(&self) {
+        join_all(self.0.iter().map(Election::release)).await;
     }
 }
 

@@ -24,6 +24,7 @@ pub struct Object {
     pub labels: BTreeMap<String, String>,
     pub owners: Vec<OwnerReference>,
     pub deleting: bool,
+    pub finalizers: Vec<String>,
     json: Box<str>,
 }
 
@@ -93,6 +94,7 @@ impl From<Watched> for Object {
             labels: metadata.labels.unwrap_or_default(),
             owners: metadata.owner_references.unwrap_or_default(),
             deleting: metadata.deletion_timestamp.is_some(),
+            finalizers: metadata.finalizers.unwrap_or_default(),
             json,
         }
     }

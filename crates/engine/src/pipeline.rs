@@ -3,7 +3,7 @@
 //! After a pass has written something it looks again, so that status is never computed from objects
 //! it has itself outdated.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -17,7 +17,7 @@ use tracing::{Instrument, debug_span};
 use crate::{
     apply::{Applied, Applier, Parent},
     cache::Cache,
-    compare::{difference, own_part},
+    compare::{difference, held_by, own_part},
     conditions::{ConditionSet, ConditionUpdate, Observability, Status, types},
     domain::{Domain, Health, Identity, Overall},
     error::{Error, chain},
@@ -32,7 +32,7 @@ use crate::{
     queue::Again,
     reader::{self, ClusterReader},
     report::Reporter,
-    state::{self, Assessment, Failure, Manual, Phase, Retry, State, Verdict},
+    state::{self, Assessment, Failure, Phase, Retry, State, Verdict},
 };
 
 /// Writes may uncover the next change (a deleted autoscaler frees a field); more rounds than this
@@ -101,7 +101,11 @@ pub async fn look<D: Domain>(
 
 impl<D: Domain> Pipeline<D> {
     pub async fn reconcile(&self, key: &ObjectKey) -> Pass {
-        let Some(Some(stored)) = self.cache.get(&self.kind, key) else {
+        let stored = self.cache.get(&self.kind, key).flatten();
+        if let Some(pass) = self.release_left_behind(key, stored.as_deref()).await {
+            return pass;
+        }
+        let Some(stored) = stored else {
             self.reporter.forget(key);
             self.applier.unchanging.forget(key);
             return Pass::IDLE;
@@ -116,13 +120,25 @@ impl<D: Domain> Pipeline<D> {
         if stored.deleting {
             return self.finalize(&stored, &object).await;
         }
-        if let Some(pass) = self.ensure_finalizer(&stored, object.meta()).await {
+        if self.domain.needs_finalizer(&object)
+            && let Some(pass) = self.ensure_finalizer(&stored, object.meta()).await
+        {
             return pass;
         }
         if names::is_paused(object.meta().annotations.as_ref()) {
             return self.paused(&stored).await;
         }
         self.converge(&stored, &object).await
+    }
+
+    /// Children that an object left behind, or leaves now, must not wait for it. `Some` ends the pass.
+    async fn release_left_behind(&self, key: &ObjectKey, stored: Option<&Object>) -> Option<Pass> {
+        let alive = stored.filter(|stored| !stored.deleting).map(|stored| stored.uid.as_str());
+        let kinds: Vec<Kind> = self.domain.watches().into_iter().map(|watch| watch.kind).collect();
+        let releasing = self.applier.release_left_behind(&self.kind, key, alive, &kinds);
+        let error = releasing.await.err()?;
+        tracing::warn!(error = chain(&error), "cannot release what is left behind");
+        Some(Pass::RETRY)
     }
 
     async fn converge(&self, stored: &Object, object: &D::Object) -> Pass {
@@ -164,6 +180,7 @@ impl<D: Domain> Pipeline<D> {
             pass.again = Again::After(UNSETTLED);
         }
         let status = self.status(object, &look.observed, &verdict, &before, stored.generation, now);
+        let fields = status.keys().cloned().collect();
         let writing = self.write_status(stored, status);
         match writing.instrument(debug_span!("status")).await {
             Ok(Written::AsRead) => {}
@@ -179,6 +196,14 @@ impl<D: Domain> Pipeline<D> {
         self.reporter.corrections(&reference, &applied.corrections).await;
         if is_new_wish {
             self.reporter.notices(&reference, &look.health.notices).await;
+        }
+        self.reporter.notices(&reference, &look.health.news).await;
+        if let Err(error) = self.drop_strays(stored, &fields).await {
+            tracing::warn!(error = chain(&error), "cannot drop what a predecessor reported");
+            return Pass::RETRY;
+        }
+        if applied.failures.is_empty() && self.is_needlessly_finalized(object, &look.observed) {
+            return self.drop_finalizer(stored).await;
         }
         pass
     }
@@ -200,10 +225,45 @@ impl<D: Domain> Pipeline<D> {
         };
         let mut status = self.domain.status(object, observed, &overall);
         let conditions = verdict.conditions.commit(&before.conditions, generation, now);
-        status.insert("status".to_owned(), verdict.state.as_str().into());
+        self.insert_state(&mut status, verdict.state);
         status.insert("observedGeneration".to_owned(), generation.into());
         status.insert("conditions".to_owned(), json!(conditions));
         status
+    }
+
+    fn insert_state(&self, status: &mut Map<String, Value>, state: State) {
+        if self.identity.state_word {
+            status.insert("status".to_owned(), state.as_str().into());
+        }
+    }
+
+    /// Fields that a predecessor wrote stay when an apply leaves them out, and would go on telling
+    /// what is no longer true.
+    async fn drop_strays(
+        &self,
+        stored: &Object,
+        wanted: &BTreeSet<String>,
+    ) -> Result<(), kube::Error> {
+        let live = self.cache.get(&self.kind, &stored.key).flatten();
+        let live = live.as_deref().unwrap_or(stored).value();
+        let theirs = held_by(&live, self.identity.predecessors, "status");
+        let strays: Map<String, Value> = theirs
+            .into_iter()
+            .filter(|field| !wanted.contains(*field) && live["status"].get(*field).is_some())
+            .map(|field| (field.to_owned(), Value::Null))
+            .collect();
+        if strays.is_empty() {
+            return Ok(());
+        }
+        let patch = json!({ "metadata": { "uid": stored.uid }, "status": strays });
+        let params = PatchParams {
+            field_manager: Some(self.identity.controller.into()),
+            ..PatchParams::default()
+        };
+        let api = reader::api(&self.client, &self.kind, stored.key.namespace.as_deref());
+        let now = api.patch_status(&stored.key.name, &params, &Patch::Merge(&patch)).await?;
+        self.cache.put(&self.kind, Arc::new(Object::from(now)));
+        Ok(())
     }
 
     /// Only if it differs, and without a version: nobody else writes these fields.
@@ -274,7 +334,7 @@ impl<D: Domain> Pipeline<D> {
         let verdict = judge(&Health::default(), failures, &before, stored.generation, now);
         let conditions = verdict.conditions.commit(&before.conditions, stored.generation, now);
         let mut status = Map::new();
-        status.insert("status".to_owned(), verdict.state.as_str().into());
+        self.insert_state(&mut status, verdict.state);
         status.insert("observedGeneration".to_owned(), stored.generation.into());
         status.insert("conditions".to_owned(), json!(conditions));
         let pass = self.write_blocked(stored, status).await;
@@ -386,10 +446,7 @@ fn judge(
         now,
     };
     let mut verdict = match &health.manual {
-        Some(manual) => {
-            let manual = Manual { state: manual.state, conditions: manual.conditions.clone() };
-            state::evaluate_manual(manual, &assessment)
-        }
+        Some(manual) => state::evaluate_manual(manual.clone(), &assessment),
         None => state::evaluate(&assessment),
     };
     if health.manual.is_none() {

@@ -13,6 +13,8 @@ use crate::kind::{Kind, ObjectKey, TypedScope};
 pub struct Plan {
     pub apply: Vec<Desired>,
     pub delete: Vec<Removal>,
+    /// Children that no longer need to be held.
+    pub release: Vec<Release>,
     /// Look again after this time even if nothing happens in the cluster.
     pub requeue_after: Option<Duration>,
     /// Objects that could not be written down; reported, never dropped.
@@ -36,6 +38,9 @@ pub enum Ownership {
     /// Outlives the parent or is shared by several: no owner reference, and a field that somebody
     /// else holds is a conflict to report.
     Shared,
+    /// Of one parent alone, but outside of its namespace, so without an owner reference. Ours by its
+    /// labels, and then our fields are forced.
+    Claimed,
 }
 
 /// How a difference between wanted and live is mended.
@@ -46,6 +51,10 @@ pub enum Strategy {
     CreateOnce,
     /// A changed object is deleted and made again; the change is seen by a hash kept on the object.
     Recreate,
+    /// The API server refuses a change of this field, and of no other.
+    RecreateFor(&'static str),
+    /// Made without looking, because it may not be read; what exists is left as it is.
+    CreateBlind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +62,23 @@ pub struct Removal {
     pub kind: Kind,
     pub key: ObjectKey,
     pub when: When,
+    pub how: Look,
+}
+
+/// Whether an object is looked at before it is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Only what is ours goes.
+    First,
+    /// It may not be read; that it is ours must be known otherwise.
+    Never,
+}
+
+/// A child whose hold (see [`crate::domain::Identity`]) is taken off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    pub kind: Kind,
+    pub key: ObjectKey,
 }
 
 /// How far a failed write reaches: what does not build on it goes on.
@@ -89,6 +115,13 @@ impl Plan {
         self.add(object, Ownership::Shared, Strategy::of(&Kind::of::<K>()));
     }
 
+    pub fn apply_claimed<K>(&mut self, object: &K)
+    where
+        K: Resource<DynamicType = (), Scope: TypedScope> + Serialize,
+    {
+        self.add(object, Ownership::Claimed, Strategy::of(&Kind::of::<K>()));
+    }
+
     pub fn add<K>(&mut self, object: &K, ownership: Ownership, strategy: Strategy)
     where
         K: Resource<DynamicType = (), Scope: TypedScope> + Serialize,
@@ -112,7 +145,30 @@ impl Plan {
             kind: Kind::of::<K>(),
             key: ObjectKey::new(namespace, name),
             when,
+            how: Look::First,
         });
+    }
+
+    /// Deletes the object if it exists, without reading it.
+    pub fn delete_blind<K>(&mut self, namespace: Option<&str>, name: &str, when: When)
+    where
+        K: Resource<DynamicType = (), Scope: TypedScope>,
+    {
+        self.delete.push(Removal {
+            kind: Kind::of::<K>(),
+            key: ObjectKey::new(namespace, name),
+            when,
+            how: Look::Never,
+        });
+    }
+
+    /// Takes off the hold, if the object exists, is ours and has it.
+    pub fn release<K>(&mut self, namespace: Option<&str>, name: &str)
+    where
+        K: Resource<DynamicType = (), Scope: TypedScope>,
+    {
+        let key = ObjectKey::new(namespace, name);
+        self.release.push(Release { kind: Kind::of::<K>(), key });
     }
 
     pub fn requeue_after(&mut self, delay: Duration) {
@@ -144,8 +200,10 @@ impl Strategy {
     /// What the kind allows: most kinds take changes, some only in part.
     pub fn of(kind: &Kind) -> Self {
         match (kind.group.as_ref(), kind.kind.as_ref()) {
-            ("batch", "Job")
-            | ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => Self::Recreate,
+            ("batch", "Job") => Self::Recreate,
+            ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
+                Self::RecreateFor("roleRef")
+            }
             ("", "PersistentVolumeClaim") => Self::CreateOnce,
             _ => Self::Apply,
         }

@@ -98,6 +98,17 @@ impl Reader for ClusterReader {
             {
                 return Ok(cached);
             }
+            self.list_now(kind, namespace, selector).await
+        })
+    }
+
+    fn list_now<'a>(
+        &'a self,
+        kind: &'a Kind,
+        namespace: Option<&'a str>,
+        selector: &'a Selector,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Object>>, Error>> {
+        Box::pin(async move {
             let join = |pairs: &std::collections::BTreeMap<String, String>| {
                 let terms: Vec<_> = pairs.iter().map(|(k, v)| format!("{k}={v}")).collect();
                 Some(terms.join(",")).filter(|text| !text.is_empty())

@@ -15,6 +15,7 @@ use kube::{
 use crate::{
     apply::Correction,
     conditions::{self, ConditionSet, ConditionUpdate},
+    domain::EventSource,
     error::chain,
     events::{self, EventNote, LogNote},
     kind::ObjectKey,
@@ -26,15 +27,17 @@ const RECURRING: SignedDuration = SignedDuration::from_mins(5);
 
 pub struct Reporter {
     recorder: Recorder,
+    action: Option<&'static str>,
     /// When a lasting condition of an object was last told of.
     told: Mutex<HashMap<(ObjectKey, String), Timestamp>>,
 }
 
 impl Reporter {
-    pub fn new(client: Client, controller: &str, instance: &str) -> Self {
+    pub fn new(client: Client, source: &EventSource, instance: &str) -> Self {
+        let EventSource { controller, action } = *source;
         let source =
             Source { controller: controller.to_owned(), instance: Some(instance.to_owned()) };
-        Self { recorder: Recorder::new(client, source), told: Mutex::default() }
+        Self { recorder: Recorder::new(client, source), action, told: Mutex::default() }
     }
 
     pub async fn conditions(
@@ -90,7 +93,7 @@ impl Reporter {
             },
             reason: note.reason.clone(),
             note: Some(note.message.clone()).filter(|text| !text.is_empty()),
-            action: note.action.clone(),
+            action: self.action.map_or_else(|| note.action.clone(), str::to_owned),
             secondary: None,
         };
         // An event is a courtesy: the state it speaks of is stored already.

@@ -11,8 +11,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use engine::{
-    Assessment, Decision, Failure, Manual, Phase, Retry, Verdict, decide, decide_manual, evaluate,
-    evaluate_manual,
+    Assessment, Decision, Failure, FailureWords, Manual, Phase, Retry, Verdict, decide,
+    decide_manual, evaluate, evaluate_manual,
 };
 
 use crate::error::{Category, Error};

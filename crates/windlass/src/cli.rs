@@ -27,6 +27,9 @@ enum Command {
     /// Print the rules of the operator's roles, for the chart
     #[command(hide = true)]
     Rules(install::RulesFlags),
+    /// Print the roles for people who use the kinds, for the chart
+    #[command(hide = true)]
+    UserRoles,
 }
 
 #[derive(Debug, Args)]
@@ -50,6 +53,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         Command::Crds => crate::output::print_yaml(&windlass_api::crds()),
         Command::Manifests(flags) => install::run(&flags),
         Command::Rules(flags) => crate::output::print_yaml(&[install::rules(flags.scope)]),
+        Command::UserRoles => crate::output::print_yaml(&[install::user_roles()]),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod objects;
 mod rights;
+mod users;
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;
@@ -9,6 +10,7 @@ use serde_json::Value;
 use crate::{names, output};
 
 pub(crate) use rights::rules_in as rules;
+pub(crate) use users::roles as user_roles;
 
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
@@ -51,6 +53,9 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
     }
     documents.push(serde_json::to_value(objects::service_account(flags))?);
     documents.extend(rights::objects(flags)?);
+    for role in user_roles() {
+        documents.push(serde_json::to_value(role)?);
+    }
     documents.push(serde_json::to_value(objects::deployment(flags))?);
     output::print_yaml(&documents)
 }

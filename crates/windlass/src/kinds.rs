@@ -1,11 +1,17 @@
 //! The kinds this program knows, each with its flags; the one place that lists them.
 
 use clap::{Args, ValueEnum};
-use windlass_api::serving::zerfoo_inference_service::DEFAULT_HOST_PATH;
-use windlass_domains::inference_service::{
-    DEFAULT_IMAGE, GpuMapping, InferenceServiceDomain, Settings,
+use windlass_api::{
+    model::artifact::{Artifact, ArtifactKind, ModelArtifact},
+    serving::zerfoo_inference_service::DEFAULT_HOST_PATH,
 };
+use windlass_domains::{
+    artifact::{self, ArtifactDomain, DEFAULT_KIT_IMAGE},
+    inference_service::{DEFAULT_IMAGE, GpuMapping, InferenceServiceDomain, Settings},
+};
+use windlass_engine::domain::Domain;
 
+mod model_service;
 #[cfg(test)]
 mod tests;
 
@@ -52,6 +58,29 @@ pub(crate) struct Flags {
         help_heading = "ZerfooInferenceService"
     )]
     pub(crate) host_path_prefixes: Vec<String>,
+
+    /// Image that packs models. If its name ends in `windlass`, `windlass kit` does the work;
+    /// otherwise a shell calls its `kit`
+    #[arg(
+        long,
+        env = "WINDLASS_KIT_IMAGE",
+        default_value = DEFAULT_KIT_IMAGE,
+        value_parser = model_service::optional_image,
+        help_heading = "Artifact, ModelArtifact, ModelService"
+    )]
+    pub(crate) kit_image: String,
+    /// Give up a run of an Artifact or ModelArtifact after this many seconds; never if not given
+    #[arg(
+        long,
+        env = "WINDLASS_ARTIFACT_DEADLINE_SECONDS",
+        value_name = "SECONDS",
+        value_parser = clap::value_parser!(i64).range(1..),
+        help_heading = "Artifact, ModelArtifact"
+    )]
+    pub(crate) artifact_deadline_seconds: Option<i64>,
+
+    #[command(flatten)]
+    pub(crate) model_service: model_service::Flags,
 }
 
 fn host_path_prefix(text: &str) -> Result<String, String> {
@@ -66,10 +95,39 @@ fn host_path_prefix(text: &str) -> Result<String, String> {
 pub(crate) enum KindName {
     #[value(name = "ZerfooInferenceService", alias = "zerfooinferenceservice", alias = "zis")]
     InferenceService,
+    #[value(name = "ModelArtifact", alias = "modelartifact")]
+    ModelArtifact,
+    #[value(name = "Artifact", alias = "artifact")]
+    Artifact,
+    #[value(name = "ModelService", alias = "modelservice")]
+    ModelService,
+}
+
+/// Something to be done with the domain of a kind, whichever that is.
+pub(crate) trait Visitor {
+    type Output;
+    fn visit<D: Domain>(self, domain: D) -> Self::Output;
 }
 
 impl KindName {
-    pub(crate) const ALL: [Self; 1] = [Self::InferenceService];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::InferenceService, Self::ModelArtifact, Self::Artifact, Self::ModelService];
+
+    /// The kind as manifests call it.
+    pub(crate) fn of(kind: &str) -> Option<Self> {
+        let named =
+            |known: &Self| known.to_possible_value().is_some_and(|value| value.get_name() == kind);
+        Self::ALL.into_iter().find(named)
+    }
+
+    pub(crate) fn visit<V: Visitor>(self, flags: &Flags, visitor: V) -> V::Output {
+        match self {
+            Self::InferenceService => visitor.visit(flags.inference_service()),
+            Self::ModelArtifact => visitor.visit(flags.artifact::<ModelArtifact>()),
+            Self::Artifact => visitor.visit(flags.artifact::<Artifact>()),
+            Self::ModelService => visitor.visit(flags.model_service.domain(&flags.kit_image)),
+        }
+    }
 }
 
 impl Default for Flags {
@@ -79,12 +137,23 @@ impl Default for Flags {
             require_auth: false,
             gpu_memory_resource: None,
             host_path_prefixes: vec![DEFAULT_HOST_PATH.to_owned()],
+            kit_image: DEFAULT_KIT_IMAGE.to_owned(),
+            artifact_deadline_seconds: None,
+            model_service: model_service::Flags::default(),
         }
     }
 }
 
 impl Flags {
-    pub(crate) fn inference_service(&self) -> InferenceServiceDomain {
+    fn artifact<K: ArtifactKind>(&self) -> ArtifactDomain<K> {
+        ArtifactDomain::new(artifact::Settings {
+            kit_image: self.kit_image.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            active_deadline_seconds: self.artifact_deadline_seconds,
+        })
+    }
+
+    fn inference_service(&self) -> InferenceServiceDomain {
         InferenceServiceDomain {
             settings: Settings {
                 default_image: self.zerfoo_image.clone(),

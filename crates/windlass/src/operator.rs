@@ -18,14 +18,14 @@ use windlass_engine::{
     domain::Domain,
     error::chain,
     kind::Kind,
-    lease::{Election, Timing},
+    lease::{Election, Leases, Timing},
     metrics::Metrics,
     queue::Delays,
 };
 
 pub(crate) use flags::Flags;
 
-use crate::kinds::KindName;
+use crate::kinds::Visitor;
 
 /// How long a stop waits for passes that have begun.
 const GRACE: Duration = Duration::from_secs(20);
@@ -43,7 +43,9 @@ async fn operate(flags: Flags) -> anyhow::Result<()> {
     let (client, namespace) = client::connect(&flags, metrics.clone()).await?;
 
     let stop = stop_on_signal()?;
-    let apis = Apis::new(flags.enabled().into_iter().flat_map(|kind| kinds_of(kind, &flags)));
+    let apis = Apis::new(
+        flags.enabled().into_iter().flat_map(|kind| kind.visit(&flags.kinds, OptionalKinds)),
+    );
     let pulse = server::Pulse::default();
     server::serve_probes(&flags.health_probe_bind_address, pulse.clone()).await?;
     server::serve_metrics(&flags.metrics_bind_address, registry).await?;
@@ -65,20 +67,25 @@ async fn operate(flags: Flags) -> anyhow::Result<()> {
         concurrency: flags.concurrency.into(),
         delays: Delays::default(),
     };
-    let controllers: Vec<Box<dyn Running>> =
-        flags.enabled().into_iter().map(|kind| start(kind, &flags, runtime.clone())).collect();
+    let controllers: Vec<Box<dyn Running>> = flags
+        .enabled()
+        .into_iter()
+        .map(|kind| kind.visit(&flags.kinds, Start(runtime.clone())))
+        .collect();
     let controllers = Arc::new(controllers);
     pulse.of(controllers.clone());
 
-    let election = flags.leader_elect.then(|| Election {
-        client,
+    let election = |(namespace, name)| Election {
+        client: client.clone(),
         clock: Arc::new(Timestamp::now),
-        namespace: flags.lease_namespace.clone().unwrap_or(namespace),
-        name: flags.lease_name.clone(),
-        identity,
+        namespace,
+        name,
+        identity: identity.clone(),
         timing: Timing::default(),
-    });
-    lead(&controllers, election, &metrics, &stop).await;
+    };
+    let leases =
+        flags.leases(&namespace).map(|all| Leases(all.into_iter().map(election).collect()));
+    lead(&controllers, leases, &metrics, &stop).await;
     tracing::info!("operator stops");
     Ok(())
 }
@@ -86,26 +93,26 @@ async fn operate(flags: Flags) -> anyhow::Result<()> {
 /// Works whenever this operator leads, until told to stop.
 async fn lead(
     controllers: &[Box<dyn Running>],
-    election: Option<Election>,
+    leases: Option<Leases>,
     metrics: &Metrics,
     stop: &CancellationToken,
 ) {
-    let Some(election) = election else {
+    let Some(leases) = leases else {
         metrics.leading(true);
         return work(controllers, stop).await;
     };
-    while let Some(since) = stop.run_until_cancelled(election.acquire()).await {
-        tracing::info!(lease = election.name, "this operator leads");
+    while let Some(since) = stop.run_until_cancelled(leases.acquire()).await {
+        tracing::info!("this operator leads");
         metrics.leading(true);
         // Losing the lease drops the workers where they stand; they make no further request.
         let stopped = tokio::select! {
             () = work(controllers, stop) => true,
-            () = election.hold(since) => false,
+            () = leases.hold(&since) => false,
         };
         metrics.leading(false);
         if stopped {
             // Without it the next operator only waits for the lease to end.
-            let _ = tokio::time::timeout(Duration::from_secs(5), election.release()).await;
+            let _ = tokio::time::timeout(Duration::from_secs(5), leases.release()).await;
             return;
         }
     }
@@ -181,16 +188,22 @@ impl<D: Domain> Running for Controller<D> {
     }
 }
 
-fn kinds_of(kind: KindName, flags: &Flags) -> Vec<Kind> {
-    match kind {
-        KindName::InferenceService => optional_kinds(&flags.kinds.inference_service()),
+struct OptionalKinds;
+
+impl Visitor for OptionalKinds {
+    type Output = Vec<Kind>;
+
+    fn visit<D: Domain>(self, domain: D) -> Vec<Kind> {
+        optional_kinds(&domain)
     }
 }
 
-fn start(kind: KindName, flags: &Flags, runtime: Runtime) -> Box<dyn Running> {
-    match kind {
-        KindName::InferenceService => {
-            Box::new(Controller::start(flags.kinds.inference_service(), runtime))
-        }
+struct Start(Runtime);
+
+impl Visitor for Start {
+    type Output = Box<dyn Running>;
+
+    fn visit<D: Domain>(self, domain: D) -> Box<dyn Running> {
+        Box::new(Controller::start(domain, self.0))
     }
 }

@@ -17,6 +17,7 @@ use crate::{
     cli::RenderFlags,
     documents::{self, Document},
     exit::BadInput,
+    kinds::{KindName, Visitor},
     output, schema,
 };
 
@@ -37,9 +38,19 @@ fn render(mut document: Document, flags: &RenderFlags) -> anyhow::Result<Vec<Val
     schema::check(definition, &document.value).map_err(|problem| document.place.bad(problem))?;
     let namespaced = definition.spec.scope == "Namespaced";
     prepare(&mut document, namespaced, &flags.namespace)?;
-    match definition.spec.names.kind.as_str() {
-        "ZerfooInferenceService" => render_as(&flags.kinds.inference_service(), &document),
-        kind => Err(anyhow!("{kind} has a definition but no renderer")),
+    let kind = definition.spec.names.kind.as_str();
+    let name =
+        KindName::of(kind).ok_or_else(|| anyhow!("{kind} has a definition but no domain"))?;
+    name.visit(&flags.kinds, Render(&document))
+}
+
+struct Render<'a>(&'a Document);
+
+impl Visitor for Render<'_> {
+    type Output = anyhow::Result<Vec<Value>>;
+
+    fn visit<D: Domain>(self, domain: D) -> Self::Output {
+        render_as(&domain, self.0)
     }
 }
 
@@ -82,6 +93,7 @@ fn prepare(document: &mut Document, namespaced: bool, namespace: &str) -> Result
     if namespaced {
         metadata.entry("namespace").or_insert_with(|| namespace.into());
     }
+    metadata.entry("generation").or_insert_with(|| 1.into());
     Ok(())
 }
 

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use windlass_tests::eventually;
 
 use super::{
-    objects::config_map,
+    objects::{config_map, with},
     run::{Engine, Setup, child, condition, message, wait_child},
-    widget::{FINALIZER, Widget},
+    widget::{FINALIZER, HOLD, Widget},
 };
 
 fn paused(value: &str) -> Value {
@@ -177,4 +177,60 @@ async fn a_panic_stops_nobody_else_and_is_tried_again() {
     assert_eq!(engine.get("bad").await.unwrap()["status"], json!(null));
     engine.order("bad", json!({ "panics": false, "owned": [config_map("bad", "x")] })).await;
     engine.wait_ready("bad").await;
+}
+
+/// A child that is held until the widget orders its release.
+fn held() -> Value {
+    with(config_map("held", "x"), "finalizers", json!([HOLD]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_child_outlives_its_deletion_until_it_is_released() {
+    let Some(engine) = Engine::start("held").await else { return };
+    engine.create("a", json!({ "owned": [held()] })).await;
+    wait_child::<ConfigMap>(&engine, "held", |_| true).await;
+    engine.space.delete::<ConfigMap>("held").await;
+    let leaving = |found: &Value| found["metadata"]["deletionTimestamp"].is_string();
+    wait_child::<ConfigMap>(&engine, "held", leaving).await;
+    engine.look_again("a").await;
+    wait_child::<ConfigMap>(&engine, "held", leaving).await;
+
+    engine.order("a", json!({ "owned": [], "release": [held()] })).await;
+    eventually("its end", || child::<ConfigMap>(&engine, "held"), Option::is_none).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_object_leaves_behind_is_let_go() {
+    let Some(engine) = Engine::start("left").await else { return };
+    for (name, cascade) in [("a", "background"), ("b", "foreground")] {
+        engine.create(name, json!({ "owned": [held()] })).await;
+        wait_child::<ConfigMap>(&engine, "held", |_| true).await;
+        engine.kubectl(&["delete", "widget", name, &format!("--cascade={cascade}")], "");
+        eventually("its end", || child::<ConfigMap>(&engine, "held"), Option::is_none).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_finalizer_is_there_only_while_there_is_something_to_clean_up() {
+    let Some(engine) = finalizing("needless").await else { return };
+    let shared = config_map("s", "x");
+    engine.create("a", json!({ "noFinalizer": true })).await;
+    let object = engine.wait_ready("a").await;
+    assert_eq!(object["metadata"]["finalizers"], json!(null));
+
+    engine
+        .order("a", json!({ "noFinalizer": false, "shared": [shared], "cleanUp": [shared] }))
+        .await;
+    wait_child::<ConfigMap>(&engine, "s", |_| true).await;
+    let object = engine.get("a").await.unwrap();
+    assert_eq!(object["metadata"]["finalizers"], json!([FINALIZER]));
+
+    // It stays until what it is for has gone.
+    engine.order("a", json!({ "noFinalizer": true, "shared": [] })).await;
+    engine.wait_ready("a").await;
+    assert_eq!(engine.get("a").await.unwrap()["metadata"]["finalizers"], json!([FINALIZER]));
+    engine.space.delete::<ConfigMap>("s").await;
+    let free =
+        |object: &Option<Value>| object.as_ref().unwrap()["metadata"]["finalizers"].is_null();
+    eventually("no finalizer", || engine.get("a"), free).await;
 }

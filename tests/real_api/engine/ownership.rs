@@ -3,14 +3,14 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, ServiceAccount},
     rbac::v1::ClusterRole,
 };
-use kube::Api;
+use kube::{Api, api::PostParams};
 use serde_json::json;
 use windlass_tests::eventually;
 
 use super::{
     objects::{config_map, deployment, service_account, with},
     run::{Engine, child, condition, message, wait_child},
-    widget::{CONTROLLER, NAME_LABEL},
+    widget::{CONTROLLER, NAME_LABEL, PREDECESSOR},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -185,4 +185,26 @@ async fn w10_children_name_their_owner_as_controller() {
     ] {
         assert_eq!(child["metadata"]["ownerReferences"], owner);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_predecessor_wrote_and_nobody_wants_any_more_goes() {
+    let Some(engine) = Engine::start("inherited").await else { return };
+    let parent = engine
+        .create_with("a", json!({ "annotations": { "windlass.dev/paused": "true" } }), json!({}))
+        .await;
+    let mut map = config_map("a", "old");
+    map["data"]["forgotten"] = "x".into();
+    map["metadata"]["ownerReferences"] = json!([{ "apiVersion": "test.windlass.dev/v1",
+        "kind": "Widget", "name": "a", "uid": parent.metadata.uid, "controller": true }]);
+    let post = PostParams { field_manager: Some(PREDECESSOR.to_owned()), ..Default::default() };
+    let maps = engine.space.api::<ConfigMap>();
+    maps.create(&post, &serde_json::from_value(map).unwrap()).await.unwrap();
+    let theirs = json!({ "data": { "theirs": "y" } });
+    engine.space.edit::<ConfigMap>("a", theirs).await;
+
+    engine.order("a", json!({ "owned": [config_map("a", "new")] })).await;
+    engine.edit("a", json!({ "metadata": { "annotations": null } })).await;
+    let want = json!({ "key": "new", "theirs": "y" });
+    wait_child::<ConfigMap>(&engine, "a", |found| found["data"] == want).await;
 }

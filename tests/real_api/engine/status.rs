@@ -1,11 +1,12 @@
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use windlass_tests::eventually;
 
 use super::{
     objects::{config_map, deployment, invalid_config_map},
     run::{Engine, Setup, child, condition, message},
-    widget::Widget,
+    widget::{PREDECESSOR, Widget},
 };
 
 async fn impatient(name: &str) -> Option<Engine> {
@@ -244,4 +245,19 @@ async fn an_object_that_does_not_fit_its_type_says_so() {
     assert!(child::<ConfigMap>(&engine, "a").await.is_some(), "what runs goes on running");
     engine.order("a", json!({ "panics": false })).await;
     engine.wait_ready("a").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fields_of_a_status_that_a_predecessor_left_are_dropped() {
+    let Some(engine) = Engine::start("stray").await else { return };
+    engine.create("a", json!({})).await;
+    engine.wait_ready("a").await;
+    let params = PatchParams { field_manager: Some(PREDECESSOR.into()), ..Default::default() };
+    let lie = json!({ "status": { "digest": "sha256:old", "message": "old" } });
+    engine.api().patch_status("a", &params, &Patch::Merge(&lie)).await.unwrap();
+    let mended = |object: &Option<Value>| {
+        let status = &object.as_ref().unwrap()["status"];
+        status.get("digest").is_none() && status["message"] != "old"
+    };
+    eventually("the truth", || engine.get("a"), mended).await;
 }

@@ -22,21 +22,24 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use windlass_engine::{
     conditions::ConditionSet,
-    domain::{Access, Cleanup, Domain, Health, Identity, ManualStatus, Need, Overall, Watch},
+    domain::{Access, Cleanup, Domain, EventSource, Health, Identity, Need, Overall, Watch},
     error::{Category, Error},
     fetch::{self, Fetched, Reader},
     health::{ComponentHealth, Dependency},
     kind::{Kind, ObjectKey, TypedScope},
     labels::LabelRules,
-    plan::{Desired, Ownership, Plan, Removal, Strategy, When},
-    state::State,
+    plan::{Desired, Look, Ownership, Plan, Release, Removal, Strategy, When},
+    state::{FailureWords, Manual, State},
     status,
 };
 use windlass_tests::until;
 
 pub(super) const CONTROLLER: &str = "widget-controller";
 pub(super) const NAME_LABEL: &str = "test.windlass.dev/widget.name";
+pub(super) const NAMESPACE_LABEL: &str = "test.windlass.dev/widget.namespace";
 pub(super) const FINALIZER: &str = "test.windlass.dev/clean-up";
+pub(super) const PREDECESSOR: &str = "predecessor";
+pub(super) const HOLD: &str = "test.windlass.dev/hold";
 
 #[derive(CustomResource, Clone, Debug, Serialize, Deserialize)]
 #[kube(group = "test.windlass.dev", version = "v1", kind = "Widget", namespaced)]
@@ -61,6 +64,7 @@ pub(super) struct Orders {
     shared: Vec<Value>,
     delete_before: Vec<Value>,
     delete_after: Vec<Value>,
+    release: Vec<Value>,
     requeue_millis: Option<u64>,
     components: Vec<Component>,
     /// Upstream: Secrets that have to exist.
@@ -68,6 +72,8 @@ pub(super) struct Orders {
     manual: Option<Component>,
     /// To be deleted, and gone, before the object itself may go.
     clean_up: Vec<Value>,
+    /// There is nothing to clean up, so no finalizer is needed.
+    no_finalizer: bool,
     /// Patterns of labels that the children inherit.
     inherit: Vec<String>,
     /// The second look waits until this ConfigMap is as here: somebody edits it in the midst of a pass.
@@ -138,7 +144,17 @@ impl<K: Ordered> Domain for WidgetDomain<K> {
     type Observed = Seen;
 
     fn identity(&self) -> Identity {
-        Identity { controller: CONTROLLER, name_label: NAME_LABEL, finalizer: self.finalizer }
+        Identity {
+            controller: CONTROLLER,
+            events: EventSource { controller: CONTROLLER, action: None },
+            name_label: NAME_LABEL,
+            namespace_label: Some(NAMESPACE_LABEL),
+            components: &[],
+            finalizer: self.finalizer,
+            hold: Some(HOLD),
+            predecessors: &[PREDECESSOR],
+            state_word: true,
+        }
     }
 
     fn watches(&self) -> Vec<Watch> {
@@ -205,6 +221,11 @@ impl<K: Ordered> Domain for WidgetDomain<K> {
             let removal = |body: &Value| removal(body, namespace.as_deref(), when);
             plan.delete.extend(bodies.iter().map(removal));
         }
+        let release = |body: &Value| {
+            let (kind, key) = address(body, namespace.as_deref());
+            Release { kind, key }
+        };
+        plan.release.extend(orders.release.iter().map(release));
         if let Some(millis) = orders.requeue_millis {
             plan.requeue_after(Duration::from_millis(millis));
         }
@@ -227,6 +248,10 @@ impl<K: Ordered> Domain for WidgetDomain<K> {
     fn status(&self, object: &K, _observed: &Seen, overall: &Overall) -> Map<String, Value> {
         self.passes.0.lock().unwrap().entry(object.name_any()).or_default().1 += 1;
         Map::from_iter([("message".to_owned(), json!(overall.message))])
+    }
+
+    fn needs_finalizer(&self, object: &K) -> bool {
+        !object.orders().no_finalizer
     }
 
     fn cleanup(&self, object: &K, observed: &Seen) -> Cleanup {
@@ -255,7 +280,7 @@ impl Component {
         health.with_state(self.state.unwrap_or(State::Ready), &self.reason, &self.message)
     }
 
-    fn manual(&self) -> ManualStatus {
+    fn manual(&self) -> Manual {
         let mut conditions = ConditionSet::default();
         let say = match self.state {
             None | Some(State::Ready) => status::ready,
@@ -265,7 +290,7 @@ impl Component {
             _ => status::progressing,
         };
         let state = say(&mut conditions, &self.reason, &self.message);
-        ManualStatus { state, conditions }
+        Manual { state, conditions, failures: FailureWords::default() }
     }
 }
 
@@ -290,7 +315,7 @@ fn desired(body: &Value, namespace: Option<&str>, ownership: Ownership) -> Desir
 
 fn removal(body: &Value, namespace: Option<&str>, when: When) -> Removal {
     let (kind, key) = address(body, namespace);
-    Removal { kind, key, when }
+    Removal { kind, key, when, how: Look::First }
 }
 
 /// In the parent's namespace unless the object says otherwise.

@@ -191,7 +191,7 @@ pub(crate) fn crd() -> CustomResourceDefinition {
         .iter_mut()
         .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
     for root in roots {
-        schema::forbid_null(root);
+        schema::finish(root);
         schema::describe_down_to(root, DESCRIBED);
         root.x_kubernetes_validations = Some(vec![rules::name()]);
     }

@@ -186,7 +186,7 @@ pub(crate) fn crd() -> CustomResourceDefinition {
         .iter_mut()
         .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
     for root in roots {
-        schema::forbid_null(root);
+        schema::finish(root);
         root.x_kubernetes_validations = Some(vec![rules::name()]);
     }
     crd

@@ -26,7 +26,7 @@ pub(super) fn health(observed: &Observed) -> Health {
             components: components(observed, meaning),
             conditions: vec![traffic_split(meaning)],
             notices: meaning.wanted.remarks.iter().map(|remark| notice(*remark)).collect(),
-            manual: None,
+            ..Health::default()
         },
         Err(invalid) => Health {
             components: [Some(rejected(invalid)), canary_as_it_is(observed)]

@@ -10,12 +10,12 @@ use windlass_api::model::model_service::Phase;
 use windlass_engine::conditions::{
     ConditionSet, ConditionUpdate, EventType, Observability, Status, types,
 };
-use windlass_engine::domain::{Health, ManualStatus};
+use windlass_engine::domain::Health;
 use windlass_engine::error::Error;
 use windlass_engine::events::EventNote;
 use windlass_engine::fetch::Fetched;
 use windlass_engine::health::{Blocks, ComponentHealth, Dependency, Inspection};
-use windlass_engine::state::State;
+use windlass_engine::state::{FailureWords, Manual, State};
 
 use super::compose::{Meaning, Observed, Refusal};
 use super::reasons;
@@ -46,7 +46,11 @@ pub(super) fn health(observed: &Observed) -> Health {
     Health {
         components: unreadable(observed),
         notices: observed.meaning.iter().flat_map(notices).collect(),
-        manual: Some(ManualStatus { state: verdict.state, conditions }),
+        manual: Some(Manual {
+            state: verdict.state,
+            conditions,
+            failures: FailureWords::OnReady(reasons::RECONCILE_ERROR),
+        }),
         ..Health::default()
     }
 }

@@ -8,8 +8,13 @@ use windlass_api::model::model_service::ModelService;
 #[cfg(test)]
 mod tests;
 
-/// Field manager, event source and `managed-by` value.
+/// Field manager and `managed-by` value, shared with the other kinds of the group.
 pub const CONTROLLER: &str = "model-operator";
+
+pub const EVENT_SOURCE: &str = "modelservice-controller";
+
+/// Values of the component label on the children.
+pub const COMPONENTS: [&str; 3] = ["model-decode", "model-prefill", "epp"];
 
 /// Carries the service's name on every child, and on the serving pods.
 pub const NAME_LABEL: &str = "llm-d.ai/model";

@@ -19,7 +19,7 @@ use windlass_engine::plan::{Ownership, Plan, Strategy, When};
 use super::compose::{self, ClusterRbac, Meaning, Observed, Refusal, live, stays};
 use super::epp_config::ConfigFile;
 use super::fetch::is_stuck_on_its_node;
-use super::names::{NAME_LABEL, Role, VERSION_LABEL};
+use super::names::Role;
 use super::objects::{
     Blueprint, Pods, destination_rule, epp_cluster_role, epp_config_map, epp_deployment, epp_role,
     epp_service, epp_service_account, epp_token_secret, http_route, inference_pool, pod_monitor,
@@ -92,7 +92,7 @@ fn apply_picker(
     if wanted.token_secret && token_mark(observed) != Some(generation) {
         // Written once for each generation: whether it exists cannot be read.
         let secret = epp_token_secret::epp_token_secret(names);
-        plan.add(&secret, Ownership::Owned, Strategy::CreateOnce);
+        plan.add(&secret, Ownership::Owned, Strategy::CreateBlind);
     }
     let token = wanted.token_secret.then_some(generation);
     plan.apply(&epp_deployment::epp_deployment(blueprint, &meaning.epp, token));
@@ -106,33 +106,19 @@ fn apply_cluster_rbac(plan: &mut Plan, observed: &Observed, meaning: &Meaning) {
     match &meaning.cluster_rbac {
         ClusterRbac::NotWanted => {}
         ClusterRbac::Wanted => {
-            plan.apply_shared(&cluster_role(observed));
-            plan.apply_shared(&cluster_role_binding(observed));
+            plan.apply_claimed(&cluster_role(observed));
+            plan.apply_claimed(&cluster_role_binding(observed));
         }
         ClusterRbac::Conflict(_) => plan.requeue_after(CONFLICT_AGAIN),
     }
 }
 
 fn cluster_role(observed: &Observed) -> ClusterRole {
-    let mut role = epp_cluster_role::epp_cluster_role(&observed.names);
-    let live = observed.answers.cluster_role.found().map(|live| &live.metadata);
-    keep_version(&mut role.metadata, live);
-    role
+    epp_cluster_role::epp_cluster_role(&observed.names)
 }
 
 fn cluster_role_binding(observed: &Observed) -> ClusterRoleBinding {
-    let mut binding = epp_cluster_role::epp_cluster_role_binding(&observed.names);
-    let live = observed.answers.cluster_role_binding.found().map(|live| &live.metadata);
-    keep_version(&mut binding.metadata, live);
-    binding
-}
-
-/// What has no owner is not written by force, and the operator before us may still hold this label.
-fn keep_version(metadata: &mut ObjectMeta, live: Option<&ObjectMeta>) {
-    let live = live.and_then(|live| live.labels.as_ref()?.get(VERSION_LABEL));
-    if let (Some(version), Some(labels)) = (live, &mut metadata.labels) {
-        labels.insert(VERSION_LABEL.to_owned(), version.clone());
-    }
+    epp_cluster_role::epp_cluster_role_binding(&observed.names)
 }
 
 fn apply_traffic(
@@ -210,7 +196,7 @@ fn remove(plan: &mut Plan, object: &ModelService, observed: &Observed, meaning: 
     }
     if !wanted.token_secret && token_mark(observed).is_some() {
         // Before the mark goes that tells of it.
-        plan.delete::<Secret>(namespace, &names.token_secret(), When::BeforeApply);
+        plan.delete_blind::<Secret>(namespace, &names.token_secret(), When::BeforeApply);
     }
     if meaning.cluster_rbac == ClusterRbac::NotWanted {
         remove_cluster_rbac(plan, observed);
@@ -221,23 +207,13 @@ fn is_there<T>(answer: Option<&Fetched<T>>) -> bool {
     answer.is_some_and(|answer| answer.found().is_some())
 }
 
-/// Whether there was something to remove. What the operator before us made is claimed first, as only
-/// what carries the service's name is ours to delete.
+/// Whether there was something to remove.
 fn remove_cluster_rbac(plan: &mut Plan, observed: &Observed) -> bool {
     let Observed { names, answers, .. } = observed;
     let name = names.cluster_rbac();
     let ours = |metadata: &&ObjectMeta| compose::is_of_this_service(names, metadata);
-    let unclaimed = |metadata: &ObjectMeta| {
-        !metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(NAME_LABEL))
-    };
     let role = answers.cluster_role.found().map(|role| &role.metadata).filter(ours);
     let binding = answers.cluster_role_binding.found().map(|live| &live.metadata).filter(ours);
-    if role.is_some_and(unclaimed) {
-        plan.apply_shared(&cluster_role(observed));
-    }
-    if binding.is_some_and(unclaimed) {
-        plan.apply_shared(&cluster_role_binding(observed));
-    }
     if role.is_some() {
         plan.delete::<ClusterRole>(None, &name, When::AfterApply);
     }

@@ -44,3 +44,6 @@ pub const DECODE_ALONE: &str = "DecodeAlone";
 pub const EVENT_READY: &str = "Ready";
 pub const EVENT_FAILED: &str = "Failed";
 pub const PLAIN_HTTP: &str = "PlainHTTP";
+
+/// A write that the API refused or did not answer.
+pub const RECONCILE_ERROR: &str = "ReconcileError";

@@ -14,6 +14,12 @@ use super::names::{MAX_SERVICE_NAME, Names, Role};
 use super::objects::volumes;
 use super::settings::{MetricsRbac, Provider, Settings};
 
+/// Whether the endpoint picker checks the tokens of those who read its metrics, and may do so.
+pub(super) fn wants_cluster_rbac(spec: &ModelServiceSpec, settings: &Settings) -> bool {
+    let by_pool = spec.inference_pool.is_some();
+    settings.metrics_endpoint_auth && (by_pool || settings.metrics_rbac == MetricsRbac::Always)
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -146,7 +152,7 @@ fn fill_in(spec: &ModelServiceSpec, settings: &Settings) -> Wanted {
             .map(|proxy| given(proxy.image.as_deref(), &settings.default_routing_proxy_image)),
         plain_http: spec.model.insecure.unwrap_or(settings.plain_http),
         epp: picker(pool.map(|pool| &pool.endpoint_picker), settings),
-        cluster_rbac: by_pool || (auth && settings.metrics_rbac == MetricsRbac::Always),
+        cluster_rbac: wants_cluster_rbac(spec, settings),
         token_secret,
         pod_monitors: match asked {
             None => Some(PodMonitoring { enabled: true, ..PodMonitoring::default() }),

@@ -27,8 +27,8 @@ fn every_case_gives_its_plan_and_status() {
         settings.set_omit_expression(true);
         settings.remove_input_file();
         settings.bind(|| {
-            insta::assert_snapshot!("plan", case.plan_yaml());
-            insta::assert_snapshot!("status", case.status_yaml());
+            insta::assert_snapshot!("plan", case.plan);
+            insta::assert_snapshot!("status", case.status);
         });
     });
 }
@@ -38,7 +38,7 @@ fn every_example_asks_for_something() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     for path in files.filter(|path| path.extension().is_some_and(|end| end == "yaml")) {
-        let plan = Case::load(&path).plan;
+        let plan = Case::load(&path).planned;
         assert!(!plan.apply.is_empty(), "{}", path.display());
     }
 }
@@ -48,7 +48,7 @@ fn foreign_kinds_are_written_as_their_definitions_have_them() {
     let Some(definitions) = Definitions::at_hand() else { return };
     let mut checked = 0;
     insta::glob!("cases", "*/given.yaml", |path| {
-        for desired in &Case::load(path).plan.apply {
+        for desired in &Case::load(path).planned.apply {
             if desired.kind.is_built_in() {
                 continue;
             }

@@ -69,6 +69,15 @@ impl Reader for Documents {
         Box::pin(ready(Ok(found.collect())))
     }
 
+    fn list_now<'a>(
+        &'a self,
+        kind: &'a Kind,
+        namespace: Option<&'a str>,
+        selector: &'a Selector,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Object>>, Error>> {
+        self.list(kind, namespace, selector)
+    }
+
     fn log<'a>(&'a self, _: &'a LogKey) -> BoxFuture<'a, Result<String, Error>> {
         Box::pin(ready(Ok(String::new())))
     }

@@ -50,7 +50,8 @@ fn outcome(job: &Job) -> Option<Outcome<'_>> {
     }
 }
 
-fn is_true<'a>(job: &'a Job, type_: &str) -> Option<&'a JobCondition> {
+/// The Job's condition of this type, if it holds.
+pub fn is_true<'a>(job: &'a Job, type_: &str) -> Option<&'a JobCondition> {
     let conditions = job.status.as_ref()?.conditions.as_ref()?;
     conditions.iter().find(|condition| condition.type_ == type_ && condition.status == "True")
 }

@@ -46,7 +46,7 @@ const SHORTEST_AFTER_COLON: usize = 6;
 const SHORTEST_BEARER: usize = 8;
 
 /// The text with its secrets replaced.
-pub(super) fn redact(text: &str) -> String {
+pub fn redact(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {

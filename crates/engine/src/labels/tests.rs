@@ -136,3 +136,10 @@ fn patterns_match_whole_keys_as_paths() {
         assert_eq!(Pattern::parse(malformed), None, "{malformed}");
     }
 }
+
+#[test]
+fn children_are_selected_by_controller_and_component() {
+    assert_eq!(selector("c", &[]), "app.kubernetes.io/managed-by=c");
+    let want = "app.kubernetes.io/managed-by=c,app.kubernetes.io/component in (a,b)";
+    assert_eq!(selector("c", &["a", "b"]), want);
+}

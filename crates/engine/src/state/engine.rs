@@ -92,6 +92,19 @@ impl Verdict {
 pub struct Manual {
     pub state: State,
     pub conditions: ConditionSet,
+    pub failures: FailureWords,
+}
+
+/// Where a domain that writes its own status tells of writes that failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailureWords {
+    /// In the parent conditions, and on Ready once the grace period is over.
+    #[default]
+    ParentConditions,
+    /// On Ready alone and at once, under this reason; a spec that cannot work has its own.
+    OnReady(&'static str),
+    /// Nowhere but in the log: what is reported stands, and only tidying up goes on.
+    Log,
 }
 
 /// Missing children and exhausted resources never hold back apply: applying is what repairs them.
@@ -132,15 +145,21 @@ pub fn evaluate(assessment: &Assessment<'_>) -> Verdict {
 
 /// The domain's word stands, except that an object whose changes cannot be written is not well.
 pub fn evaluate_manual(manual: Manual, assessment: &Assessment<'_>) -> Verdict {
-    let Manual { mut state, mut conditions } = manual;
+    let Manual { mut state, mut conditions, failures } = manual;
     let writes = Findings::of([], assessment.failures);
-    let grace = remaining_grace(&writes, assessment);
-    set_reachable(&mut conditions, &writes);
-    set_auth_and_config(&mut conditions, &writes);
+    let grace = match failures {
+        FailureWords::ParentConditions => remaining_grace(&writes, assessment),
+        FailureWords::OnReady(_) | FailureWords::Log => None,
+    };
+    if failures == FailureWords::ParentConditions {
+        set_reachable(&mut conditions, &writes);
+        set_auth_and_config(&mut conditions, &writes);
+    }
     for update in assessment.extra {
         conditions.set(update.clone());
     }
-    if let Some((reason, message)) = writes.headline()
+    if let Some((reason, message)) = writes.headline(failures)
+        && failures != FailureWords::Log
         && grace.is_none()
         && !state.is_error()
     {

@@ -12,11 +12,11 @@ use k8s_openapi::{
 use serde_json::Value;
 use windlass_engine::{
     domain::{Access, Domain, Right},
-    kind::Kind,
+    kind::{Kind, Scope as KindScope},
 };
 
 use super::{Flags, Scope, objects::NAME};
-use crate::kinds;
+use crate::kinds::{self, KindName, Visitor};
 
 const WATCH: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["create", "delete", "get", "list", "patch", "watch"];
@@ -29,18 +29,26 @@ pub(crate) fn rules_in(scope: Scope) -> Vec<PolicyRule> {
     }
 }
 
+/// What the kinds ask for, inside of namespaces or outside of them.
+fn of_kinds(scope: KindScope) -> Rights {
+    let rights = Rights { scope, ..Rights::default() };
+    KindName::ALL
+        .into_iter()
+        .fold(rights, |rights, kind| kind.visit(&kinds::Flags::default(), rights))
+}
+
 /// What the operator does in the namespaces it watches.
 fn rules() -> Vec<PolicyRule> {
-    let mut rights = Rights::default();
-    rights.add_domain(&kinds::Flags::default().inference_service());
+    let mut rights = of_kinds(KindScope::Namespaced);
     // Events are told through the newer API; `kubectl describe` shows both.
     rights.add("events.k8s.io", "events", &["create", "patch"]);
     rights.into_rules()
 }
 
-/// What it does in the cluster as a whole: notice which optional APIs there are.
+/// What it does in the cluster as a whole: notice which optional APIs there are, and look after
+/// children that lie in no namespace.
 fn cluster_rules() -> Vec<PolicyRule> {
-    let mut rights = Rights::default();
+    let mut rights = of_kinds(KindScope::Cluster);
     rights.add("apiextensions.k8s.io", "customresourcedefinitions", &["list", "watch"]);
     rights.into_rules()
 }
@@ -118,40 +126,76 @@ fn subject(flags: &Flags) -> Subject {
 }
 
 /// Verbs by group and resource.
-#[derive(Default)]
-struct Rights(BTreeMap<(String, String), BTreeSet<&'static str>>);
+struct Rights {
+    /// What is asked for elsewhere is left out.
+    scope: KindScope,
+    resources: BTreeMap<(String, String), BTreeSet<&'static str>>,
+    urls: BTreeMap<&'static str, BTreeSet<&'static str>>,
+}
+
+impl Default for Rights {
+    fn default() -> Self {
+        Self { scope: KindScope::Namespaced, resources: BTreeMap::new(), urls: BTreeMap::new() }
+    }
+}
+
+impl Visitor for Rights {
+    type Output = Self;
+
+    fn visit<D: Domain>(mut self, domain: D) -> Self {
+        self.add_domain(&domain);
+        self
+    }
+}
 
 impl Rights {
     fn add(&mut self, group: &str, resource: &str, verbs: &[&'static str]) {
-        self.0.entry((group.to_owned(), resource.to_owned())).or_default().extend(verbs);
+        let key = (group.to_owned(), resource.to_owned());
+        self.resources.entry(key).or_default().extend(verbs);
     }
 
     fn add_domain<D: Domain>(&mut self, domain: &D) {
         let own = Kind::of::<D::Object>();
-        self.add(&own.group, &own.plural, WATCH);
-        self.add(&own.group, &format!("{}/status", own.plural), &["patch"]);
-        // Owner references that block the owner's deletion need this where the cluster checks it.
-        self.add(&own.group, &format!("{}/finalizers", own.plural), &["update"]);
-        if domain.identity().finalizer.is_some() {
-            self.add(&own.group, &own.plural, &["patch"]);
-            self.add("", "namespaces", &["get"]);
+        if own.scope == self.scope {
+            self.add_own(&own, domain);
         }
-        for watch in domain.watches() {
+        let scope = self.scope;
+        for watch in domain.watches().into_iter().filter(|watch| watch.kind.scope == scope) {
             let verbs = match watch.access {
                 Access::Write => WRITE,
                 Access::Read => WATCH,
             };
             self.add(&watch.kind.group, &watch.kind.plural, verbs);
         }
-        for Right { group, resource, verbs } in domain.rights() {
-            self.add(group, resource, verbs);
+        for Right { group, resource, verbs, scope } in domain.rights() {
+            if scope == self.scope {
+                self.add(group, resource, verbs);
+            }
+        }
+        if self.scope == KindScope::Cluster {
+            for (url, verbs) in domain.url_rights() {
+                self.urls.entry(url).or_default().extend(verbs);
+            }
+        }
+        if domain.identity().finalizer.is_some() && self.scope == KindScope::Cluster {
+            self.add("", "namespaces", &["get"]);
+        }
+    }
+
+    fn add_own<D: Domain>(&mut self, own: &Kind, domain: &D) {
+        self.add(&own.group, &own.plural, WATCH);
+        self.add(&own.group, &format!("{}/status", own.plural), &["patch"]);
+        // Owner references that block the owner's deletion need this where the cluster checks it.
+        self.add(&own.group, &format!("{}/finalizers", own.plural), &["update"]);
+        if domain.identity().finalizer.is_some() {
+            self.add(&own.group, &own.plural, &["patch"]);
         }
     }
 
     /// Resources of one group with the same verbs share a rule.
     fn into_rules(self) -> Vec<PolicyRule> {
         let mut rules: BTreeMap<(String, Vec<&str>), Vec<String>> = BTreeMap::new();
-        for ((group, resource), verbs) in self.0 {
+        for ((group, resource), verbs) in self.resources {
             rules.entry((group, verbs.into_iter().collect())).or_default().push(resource);
         }
         let rule = |((group, verbs), resources): ((String, Vec<&str>), Vec<String>)| PolicyRule {
@@ -160,7 +204,12 @@ impl Rights {
             verbs: verbs.into_iter().map(str::to_owned).collect(),
             ..Default::default()
         };
-        rules.into_iter().map(rule).collect()
+        let url = |(url, verbs): (&str, BTreeSet<&str>)| PolicyRule {
+            non_resource_urls: Some(vec![url.to_owned()]),
+            verbs: verbs.into_iter().map(str::to_owned).collect(),
+            ..Default::default()
+        };
+        rules.into_iter().map(rule).chain(self.urls.into_iter().map(url)).collect()
     }
 }
 

@@ -32,3 +32,15 @@ fn directories_of_nodes_are_a_list_that_may_be_empty() {
         assert!(settings(&[flag]).unwrap_err().contains("must start with / and not contain .."));
     }
 }
+
+#[test]
+fn the_flags_of_model_services_have_the_defaults_of_the_kind() {
+    let line = Line::try_parse_from(["windlass"]).unwrap();
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let want = windlass_domains::model_service::Settings { version, ..Default::default() };
+    for flags in [line.flags, Flags::default()] {
+        assert_eq!(flags.model_service.domain(&flags.kit_image).settings, want);
+    }
+    let error = Line::try_parse_from(["windlass", "--provider=isto"]).err().unwrap().to_string();
+    assert!(error.contains("the provider must be istio, gke or none"), "{error}");
+}

@@ -39,6 +39,13 @@ pub(crate) struct Flags {
     /// Namespace of that Lease; the operator's own if not given
     #[arg(long, env = "WINDLASS_LEASE_NAMESPACE", value_parser = names::dns_label)]
     pub(crate) lease_namespace: Option<String>,
+    /// Leases of operators that this one replaces, as NAME or NAMESPACE/NAME, comma-separated: held too,
+    /// so that old and new never act together; empty for none
+    #[arg(
+        long, env = "WINDLASS_PREDECESSOR_LEASES", value_delimiter = ',', value_name = "LEASES",
+        default_value = "model-operator-leader-election", value_parser = lease
+    )]
+    pub(crate) predecessor_leases: Vec<LeaseRef>,
 
     /// Address for /metrics; 0 for none
     #[arg(long, env = "WINDLASS_METRICS_BIND_ADDRESS", default_value = "0")]
@@ -58,6 +65,23 @@ pub(crate) struct Flags {
     pub(crate) kinds: kinds::Flags,
 }
 
+/// A Lease, by default in the namespace of the operator's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LeaseRef {
+    namespace: Option<String>,
+    /// Empty in an empty list, which arrives as one empty text.
+    name: String,
+}
+
+fn lease(text: &str) -> Result<LeaseRef, String> {
+    let (namespace, name) = match text.split_once('/') {
+        Some((namespace, name)) => (Some(names::dns_label(namespace)?), name),
+        None => (None, text),
+    };
+    let name = if text.is_empty() { String::new() } else { names::dns_subdomain(name)? };
+    Ok(LeaseRef { namespace, name })
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     Json,
@@ -65,6 +89,21 @@ pub(crate) enum LogFormat {
 }
 
 impl Flags {
+    /// Namespace and name of each Lease to hold; `None` if leadership does not matter.
+    pub(crate) fn leases(&self, operator_namespace: &str) -> Option<Vec<(String, String)>> {
+        let home = self.lease_namespace.as_deref().unwrap_or(operator_namespace);
+        let own = (home.to_owned(), self.lease_name.clone());
+        let others = self.predecessor_leases.iter().filter(|lease| !lease.name.is_empty());
+        let others = others.map(|lease| {
+            (lease.namespace.clone().unwrap_or_else(|| home.to_owned()), lease.name.clone())
+        });
+        let mut all: Vec<_> = [own].into_iter().chain(others).collect();
+        // In the same order for everyone, and no lease twice.
+        all.sort();
+        all.dedup();
+        self.leader_elect.then_some(all)
+    }
+
     pub(crate) fn enabled(&self) -> Vec<KindName> {
         let mut kinds = self.enable_kinds.clone();
         if kinds.is_empty() {

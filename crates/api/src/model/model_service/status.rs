@@ -16,10 +16,6 @@ pub struct ModelServiceStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
 
-    /// Overall state in one word, of the vocabulary that all kinds share.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<String>,
-
     /// Decode pods that are ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decode_ready: Option<i32>,

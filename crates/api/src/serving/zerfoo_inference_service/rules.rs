@@ -97,11 +97,15 @@ pub(super) fn cache() -> Vec<Rule> {
 }
 
 /// `<name>-primary` names a Service, so the name must be a DNS-1035 label with room for that.
+///
+/// Asked of new objects only: a rule at the root is evaluated on each write, that of the status
+/// included, so an object with such a name from before the rule could never be told about it.
 pub(super) fn name() -> ValidationRule {
     ValidationRule {
-        rule: "self.metadata.name.size() <= 55 \
-               && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')"
+        rule: "oldSelf.hasValue() || (self.metadata.name.size() <= 55 \
+               && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$'))"
             .to_owned(),
+        optional_old_self: Some(true),
         message: Some("metadata.name must be a DNS-1035 label of at most 55 characters".to_owned()),
         ..Default::default()
     }

@@ -44,6 +44,7 @@ fn schema(crd: &CustomResourceDefinition) -> Value {
 /// The texts of all rules that the object breaks.
 fn broken_rules(object: &Value) -> Vec<String> {
     let schema = schema(&crd());
+    let schema = schema::for_kube_cel(schema);
     let Err(errors) = Validator::new().validate(&schema, object, None) else { return vec![] };
     errors
         .into_iter()

@@ -1,6 +1,6 @@
 //! All errors of a pass, sorted by what they drive.
 
-use super::{Failure, Phase, Retry};
+use super::{Failure, FailureWords, Phase, Retry};
 use crate::conditions::{messages, reasons};
 use crate::error::{Category, Error, InfrastructureError};
 use crate::health::ComponentHealth;
@@ -93,10 +93,17 @@ impl Findings {
     }
 
     /// The reason and message of what the user should look at first.
-    pub(super) fn headline(&self) -> Option<(&str, &str)> {
-        let unreachable = (!self.infrastructure.is_empty())
-            .then_some((reasons::INFRASTRUCTURE_ERROR, messages::INFRASTRUCTURE_ERROR));
-        self.auth_problem().or_else(|| self.config_problem()).or(unreachable)
+    pub(super) fn headline(&self, words: FailureWords) -> Option<(&str, &str)> {
+        let general = (reasons::INFRASTRUCTURE_ERROR, messages::INFRASTRUCTURE_ERROR);
+        let unreachable = (!self.infrastructure.is_empty()).then_some(match words {
+            FailureWords::ParentConditions | FailureWords::Log => general,
+            FailureWords::OnReady(reason) => (reason, self.infrastructure_message.as_str()),
+        });
+        let auth = self.auth_problem().map(|(usual, message)| match words {
+            FailureWords::ParentConditions | FailureWords::Log => (usual, message),
+            FailureWords::OnReady(reason) => (reason, message),
+        });
+        auth.or_else(|| self.config_problem()).or(unreachable)
     }
 
     pub(super) fn retry(&self) -> Retry {

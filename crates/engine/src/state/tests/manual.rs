@@ -5,7 +5,7 @@ fn manual(state: State, ready: bool) -> Manual {
     let mut conditions = ConditionSet::default();
     let ready = ConditionUpdate::new("Ready", Status::from(ready), "MyReason", "mine");
     conditions.set(ready);
-    Manual { state, conditions }
+    Manual { state, conditions, failures: FailureWords::default() }
 }
 
 #[test]
@@ -47,7 +47,30 @@ fn an_unreachable_api_has_grace_there_too_and_its_recovery_is_seen() {
     assert!(verdict.conditions.any_false(&[types::DEPENDENCIES_REACHABLE]));
 
     let stored = verdict.commit(&assessment);
-    let recovered = Manual { state: State::Ready, conditions: ConditionSet::from_stored(&stored) };
+    let recovered = Manual {
+        state: State::Ready,
+        conditions: ConditionSet::from_stored(&stored),
+        failures: FailureWords::default(),
+    };
     let verdict = evaluate_manual(recovered, &first_pass(&[]));
     assert!(verdict.conditions.all_true(&[types::DEPENDENCIES_REACHABLE, "Ready"]));
+}
+
+#[test]
+fn a_domain_may_have_failed_writes_told_on_ready_alone() {
+    for (error, reason) in [
+        (network_timeout(), "ReconcileError"),
+        (Error::auth("Forbidden", "no"), "ReconcileError"),
+        (Error::invalid_spec("NotOwned", "no"), "InvalidSpec"),
+    ] {
+        let failures = [apply_failure(error)];
+        let assessment = Assessment { failures: &failures, ..first_pass(&[]) };
+        let words = FailureWords::OnReady("ReconcileError");
+        let judged = Manual { failures: words, ..manual(State::Progressing, false) };
+        let verdict = evaluate_manual(judged, &assessment);
+        assert_eq!(shown(&verdict, "Ready"), Some((Status::False, reason)));
+        assert_eq!(verdict.conditions.iter().count(), 1);
+        let message = &verdict.conditions.get("Ready").unwrap().message;
+        assert!(message.starts_with("Failed to apply resources: "), "{message}");
+    }
 }
