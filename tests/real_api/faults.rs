@@ -9,8 +9,9 @@ use windlass_api::serving::zerfoo_inference_service::ZerfooInferenceService;
 use windlass_tests::{
     Cluster, Operator, audit, eventually,
     faults::{Fault, Faults},
+    kubelet,
     operator::{METRICS, Setup},
-    wait,
+    until, wait,
 };
 
 use crate::zis;
@@ -115,10 +116,21 @@ async fn a_restarted_api_server_is_found_again() {
     wait::pass(Duration::from_secs(2)).await;
     cluster.plane().start_apiserver().unwrap();
     // What happened meanwhile and what happens now are both seen.
+    let old = zis::uid_of(&zis::deployment(&space, "a-primary").await);
     space.delete::<Deployment>("a-primary").await;
     zis::create(&space, "b", json!({})).await;
-    zis::make_ready(&space, "a", 2).await;
-    zis::make_ready(&space, "b", 2).await;
+    let uid = || async { space.get::<Deployment>("a-primary").await.and_then(|d| d.metadata.uid) };
+    eventually("a new Deployment", uid, |uid| uid.as_ref().is_some_and(|uid| *uid != old)).await;
+    for name in ["a", "b"] {
+        // Pods of the old Deployment may stay for a while: the garbage collector was cut off too.
+        until("all pods to run", || async {
+            kubelet::run_all(&space, &zis::pods(name, "primary")).await;
+            let object = zis::get(&space, name).await;
+            let ready = zis::condition(&object, "Ready").is_some_and(|c| c.status == "True");
+            if ready { Ok(()) } else { Err(format!("{:?}", object.status)) }
+        })
+        .await;
+    }
     assert!(restarts().await >= 1.0);
     assert!(operator.is_running());
 }

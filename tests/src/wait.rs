@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Generous, because two cores may run many tests at once; a passing test never waits that long.
-pub const DEADLINE: Duration = Duration::from_secs(120);
+pub const DEADLINE: Duration = Duration::from_secs(240);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Asks until there is an answer.
