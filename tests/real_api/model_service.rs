@@ -44,9 +44,8 @@ async fn create(space: &Space, name: &str, more: Value) -> ModelService {
 
 /// Waits for the condition of the current generation.
 async fn wait(space: &Space, name: &str, type_: &str, status: &str, reason: &str) -> Value {
-    let read = || async {
-        serde_json::to_value(space.get::<ModelService>(name).await.unwrap()).unwrap()
-    };
+    let read =
+        || async { serde_json::to_value(space.get::<ModelService>(name).await.unwrap()).unwrap() };
     let what = format!("{type_}={status} {reason} of {name}");
     eventually(&what, read, |object| {
         let found = condition(object, type_);

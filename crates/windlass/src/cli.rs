@@ -19,7 +19,7 @@ enum Command {
     /// Run the controllers against the current kubeconfig or the cluster the program runs in
     Operator(Box<operator::Flags>),
     /// Print the objects that manifests become, without a cluster
-    Render(RenderFlags),
+    Render(Box<RenderFlags>),
     /// Print the CustomResourceDefinitions
     Crds,
     /// Print the whole install: namespace, CRDs, account, rights, deployment

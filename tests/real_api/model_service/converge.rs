@@ -71,10 +71,7 @@ async fn s04_s08_s15_prefill_comes_and_goes_and_cluster_rights_end_with_the_serv
     });
     create(&space, "a", more).await;
     let object = wait(&space, "a", "Ready", "False", "PodsStarting").await;
-    assert_eq!(
-        object["metadata"]["finalizers"],
-        json!(["model.otterscale.io/epp-cluster-rbac"])
-    );
+    assert_eq!(object["metadata"]["finalizers"], json!(["model.otterscale.io/epp-cluster-rbac"]));
     let rbac = format!("ClusterRole {}-a-epp", space.name);
     let there = children(&space).await;
     for want in

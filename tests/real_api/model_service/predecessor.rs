@@ -36,7 +36,8 @@ fn decode(service: &ModelService) -> Value {
     let (mut labels, mut pod_labels) = (standard, selector.clone());
     labels["app.kubernetes.io/version"] = json!("v1.0.1");
     pod_labels["app.kubernetes.io/version"] = json!("v1.0.1");
-    let security = json!({ "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } });
+    let security =
+        json!({ "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } });
     let script = "set -euo pipefail\nexport KITOPS_HOME=\"${KITOPS_HOME:-/tmp/model-oci}\"\n\
                   mkdir -p \"$KITOPS_HOME\"\n\
                   kit unpack \"$OCI_MODEL_IMAGE\" --plain-http -o -d \"$MODEL_MOUNT_PATH\"\n";
@@ -101,7 +102,8 @@ async fn serving_pods_of_the_predecessor_are_not_replaced() {
     let service = create(&space, "a", json!({})).await;
     write(&space, &decode(&service)).await;
     let read = || async { space.get::<Deployment>("a-decode").await.unwrap() };
-    let template = |d: &Deployment| serde_json::to_value(&d.spec.as_ref().unwrap().template).unwrap();
+    let template =
+        |d: &Deployment| serde_json::to_value(&d.spec.as_ref().unwrap().template).unwrap();
     let before = read().await;
 
     let setup = Setup { everywhere: true, ..Setup::default() };

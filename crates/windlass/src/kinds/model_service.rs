@@ -9,6 +9,7 @@ const HEADING: &str = "ModelService";
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = HEADING)]
+#[group(id = "model-service")]
 pub(crate) struct Flags {
     /// Image of the server where a ModelService names none
     #[arg(
