@@ -12,10 +12,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 use windlass_api::model::model_service::ModelService;
-use windlass_tests::{Cluster, Space, eventually, kubelet};
-
-/// The kinds of others that a service is made of.
-const FOREIGN: [&str; 4] = ["gateway-api", "inference-extension", "istio", "prometheus-operator"];
+use windlass_tests::{Cluster, Space, cluster::FOREIGN, eventually, kubelet};
 
 async fn cluster() -> Option<Cluster> {
     Cluster::private(&FOREIGN).await

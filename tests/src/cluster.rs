@@ -16,6 +16,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use xtask::cluster::{Assets, ControlPlane, Options};
 
+/// The definitions of others that the shared cluster has.
+pub const FOREIGN: [&str; 4] =
+    ["gateway-api", "inference-extension", "istio", "prometheus-operator"];
+
 /// An API server and what is needed to talk to it.
 pub struct Cluster {
     pub client: Client,
@@ -39,7 +43,7 @@ impl Cluster {
                 cluster.install_crds();
                 Some(cluster)
             }
-            _ => Self::start(assets, &["gateway-api"]).await,
+            _ => Self::start(assets, &FOREIGN).await,
         }
     }
 
