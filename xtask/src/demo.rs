@@ -22,7 +22,7 @@ use crate::{
         wait_until,
     },
     interrupt::Interrupted,
-    program,
+    program::{self, Profile},
     scratch::Folder,
     workspace::project_root,
 };
@@ -53,7 +53,7 @@ pub fn run(once: bool) -> Result<bool> {
     let (assets, node_assets) = (Assets::ensure()?, NodeAssets::ensure()?);
     ensure_crds(&CRDS)?;
     say("program: building windlass");
-    let windlass = program::build()?;
+    let windlass = program::build(Profile::Debug)?;
 
     let interrupted = Interrupted::listen()?;
     let folder = Folder::new("demo")?;

@@ -20,20 +20,34 @@ use crate::{
 pub(crate) const NAMESPACE: &str = "windlass-system";
 const ACCOUNT: &str = "windlass";
 
+/// How cargo builds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profile {
+    Debug,
+    #[cfg(feature = "bench")]
+    Release,
+}
+
 /// The program alone: a fresh clone need not wait for the tests to compile. Tests bring theirs.
-pub(crate) fn build() -> Result<PathBuf> {
+pub(crate) fn build(profile: Profile) -> Result<PathBuf> {
     if let Some(path) = env::var_os("WINDLASS_BIN") {
         return Ok(path.into());
     }
+    let (folder, flags): (_, &[&str]) = match profile {
+        Profile::Debug => ("debug", &[]),
+        #[cfg(feature = "bench")]
+        Profile::Release => ("release", &["--release"]),
+    };
     let status = Command::new("cargo")
         .args(["build", "--locked", "--package", "windlass"])
+        .args(flags)
         .current_dir(project_root())
         .status()
         .context("cannot run `cargo build`")?;
     if !status.success() {
         bail!("cannot build windlass ({status})");
     }
-    Ok(target_folder()?.join("debug/windlass"))
+    Ok(target_folder()?.join(folder).join("windlass"))
 }
 
 /// Namespace, CRDs, account and rights, as `windlass manifests` prints them.
@@ -52,6 +66,21 @@ pub(crate) fn install(plane: &ControlPlane, windlass: &Path) -> Result<()> {
 pub(crate) fn kubeconfig(plane: &ControlPlane) -> Result<PathBuf> {
     let token = kubectl(plane, &["create", "token", ACCOUNT, "--namespace", NAMESPACE])?;
     plane.kubeconfig_for("operator", token.trim())
+}
+
+/// The operator's name at the API server.
+#[cfg(feature = "bench")]
+pub(crate) fn user() -> String {
+    format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}")
+}
+
+/// Lets the operator's account do everything, for operators that are not ours.
+#[cfg(feature = "bench")]
+pub(crate) fn grant_everything(plane: &ControlPlane) -> Result<()> {
+    let account = format!("--serviceaccount={NAMESPACE}:{ACCOUNT}");
+    let binding = ["create", "clusterrolebinding", "everything", "--clusterrole=cluster-admin"];
+    kubectl(plane, &[&binding[..], &[&account]].concat())?;
+    Ok(())
 }
 
 pub(crate) fn apply(plane: &ControlPlane, objects: &str, flags: &[&str]) -> Result<()> {
@@ -79,7 +108,7 @@ pub(crate) fn kubectl(plane: &ControlPlane, arguments: &[&str]) -> Result<String
     run_to_end(plane.kubectl().args(arguments), &what)
 }
 
-fn run_to_end(command: &mut Command, what: &str) -> Result<String> {
+pub(crate) fn run_to_end(command: &mut Command, what: &str) -> Result<String> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("cannot run `{what}`"))?;
     if !output.status.success() {
