@@ -52,6 +52,8 @@ CONTRIBUTING.md.
                      rights, and must make the children that `windlass render` prints
   --foreign N        also: N foreign Secrets, ConfigMaps and Pods each, and how much more memory a
                      restarted operator takes with them around
+  --crds NAME,...    third-party CRDs to have, as for `cluster up`; default: those of all children
+                     that our kinds make
   --rest SECONDS     how long to count writes while there is nothing to do; default: 30
   --debug            debug builds, for trying the benchmark itself; the times mean nothing
 

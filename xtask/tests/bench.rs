@@ -34,7 +34,9 @@ fn can_run() -> bool {
 
 fn start(more: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_xtask"))
-        .args(["bench", "converge", "--debug", "--services", "2", "--rest", "1", "--manifest"])
+        .args(["bench", "converge", "--debug", "--services", "2", "--rest", "1"])
+        // The others take longer to install than all the rest.
+        .args(["--crds", "gateway-api", "--manifest"])
         .arg(project_root().join("examples/zerfoo-canary.yaml"))
         .args(more)
         .env("WINDLASS_BIN", binary().unwrap())

@@ -5,6 +5,8 @@ use std::{path::PathBuf, str::FromStr, time::Duration};
 use crate::workspace::project_root;
 
 const MANIFEST: &str = "examples/model-service-prefill-decode.yaml";
+/// What our kinds make children of.
+const CRDS: [&str; 4] = ["gateway-api", "inference-extension", "istio", "prometheus-operator"];
 const REST: Duration = Duration::from_secs(30);
 
 #[derive(Debug, PartialEq)]
@@ -16,6 +18,8 @@ pub(super) struct Arguments {
     pub(super) operator: Option<String>,
     /// So many objects of each of several kinds that are none of ours.
     pub(super) foreign: Option<u32>,
+    /// Names of third-party CRDs.
+    pub(super) crds: Vec<String>,
     pub(super) rest: Duration,
     pub(super) debug: bool,
 }
@@ -28,6 +32,7 @@ impl Arguments {
             manifest: project_root().join(MANIFEST),
             operator: None,
             foreign: None,
+            crds: CRDS.map(str::to_owned).to_vec(),
             rest: REST,
             debug: false,
         };
@@ -40,6 +45,7 @@ impl Arguments {
                 "--manifest" => parsed.manifest = value()?.into(),
                 "--operator" => parsed.operator = Some(value()?.to_owned()),
                 "--foreign" => parsed.foreign = Some(count(flag, value()?)?),
+                "--crds" => parsed.crds = value()?.split(',').map(str::to_owned).collect(),
                 "--rest" => parsed.rest = Duration::from_secs(number(flag, value()?)?),
                 "--debug" => parsed.debug = true,
                 _ => return Err(format!("cannot understand {flag:?}")),
@@ -71,16 +77,17 @@ mod tests {
         assert_eq!(parsed.services, 200);
         assert_eq!(parsed.manifest, project_root().join(MANIFEST));
         assert_eq!((parsed.operator, parsed.foreign), (None, None));
-        assert_eq!(parsed.rest.as_secs(), 30);
+        assert_eq!((parsed.crds.len(), parsed.rest.as_secs()), (4, 30));
         assert!(!parsed.debug);
     }
 
     #[test]
     fn a_command_line_is_taken_as_a_whole() {
-        let given = ["--operator", "manager --a b", "--services", "2", "--rest", "1", "--debug"];
+        let given = ["--operator", "manager --a b", "--services", "2", "--crds", "a,b", "--debug"];
         let parsed = Arguments::parse(&given).unwrap();
         assert_eq!(parsed.operator.as_deref(), Some("manager --a b"));
-        assert!(parsed.debug && parsed.rest.as_secs() == 1);
+        assert_eq!(parsed.crds, ["a", "b"]);
+        assert!(parsed.debug);
     }
 
     #[test]

@@ -31,15 +31,18 @@ use crate::{
     scratch::Folder,
 };
 
-/// How long nothing may happen before we believe that nothing more will.
-const QUIET: Duration = Duration::from_secs(5);
+/// How long no write may come before we believe that none will.
+const NO_WRITE: Duration = Duration::from_secs(2);
+/// The same for any request of an operator that does not tell what it does.
+const NO_REQUEST: Duration = Duration::from_secs(5);
 
 /// Prints the report as one line on standard output.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     say("programs: control plane and windlass");
     let manifest = work::read(&arguments.manifest)?;
     let assets = Assets::ensure()?;
-    ensure_crds(&site::CRDS)?;
+    let crds: Vec<&str> = arguments.crds.iter().map(String::as_str).collect();
+    ensure_crds(&crds)?;
     let profile = if arguments.debug { Profile::Debug } else { Profile::Release };
     let windlass = program::build(profile)?;
 
@@ -50,7 +53,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         .build()
         .context("cannot start a runtime")?;
     let dir = folder.path();
-    let run = Run { arguments, manifest, assets, windlass: &windlass, dir, interrupted, runtime };
+    let windlass = &windlass;
+    let run = Run { arguments, manifest, assets, crds, windlass, dir, interrupted, runtime };
     let outcome = run.measure();
     if run.interrupted.is_set() {
         // What failed because of it need not be told.
@@ -68,6 +72,7 @@ struct Run<'a> {
     arguments: &'a Arguments,
     manifest: Value,
     assets: Assets,
+    crds: Vec<&'a str>,
     windlass: &'a Path,
     dir: &'a Path,
     interrupted: Interrupted,
@@ -184,7 +189,7 @@ impl Run<'_> {
         const LONGEST: Duration = Duration::from_secs(60);
         let started = Instant::now();
         let mut last_write = started;
-        while last_write.elapsed() < QUIET && started.elapsed() < LONGEST {
+        while last_write.elapsed() < NO_WRITE && started.elapsed() < LONGEST {
             self.pass(Duration::from_millis(500))?;
             operator.check_running()?;
             if ledger.read()?.writes() > 0 {
@@ -212,7 +217,7 @@ impl Run<'_> {
                 last_request = Some(Instant::now());
             }
             requests.add(new);
-            let quiet = last_request.is_some_and(|last| last.elapsed() > QUIET);
+            let quiet = last_request.is_some_and(|last| last.elapsed() > NO_REQUEST);
             if passed.unwrap_or(quiet) {
                 say(&format!("restart: writes: {}", requests.describe_writes()));
                 return Ok((requests.writes(), operator.peak_memory()));
@@ -242,7 +247,13 @@ impl Run<'_> {
     fn site(&self, name: &str, namespace: &str) -> Result<ControlPlane> {
         say(&format!("{name}: starting a fresh API server"));
         let dir = self.dir.join(name);
-        site::start(&self.assets, self.windlass, &dir, namespace, &self.interrupted)
+        let plane = site::start(&self.assets, self.windlass, &dir, &self.crds, namespace)?;
+        self.interrupted.check()?;
+        // Times of debug builds mean nothing anyway.
+        if !self.arguments.debug && !site::wait_for_rest(&plane, &self.interrupted)? {
+            say("the API server does not come to rest; measuring anyway");
+        }
+        Ok(plane)
     }
 
     fn kind(&self) -> &str {

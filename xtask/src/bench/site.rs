@@ -19,10 +19,6 @@ use crate::{
     program,
 };
 
-/// What our kinds make children of.
-pub(super) const CRDS: [&str; 4] =
-    ["gateway-api", "inference-extension", "istio", "prometheus-operator"];
-
 /// Starts it with the CRDs, the operator's account and rights, and an empty namespace.
 ///
 /// There is no controller manager: what it makes of Deployments would load the machine during the
@@ -31,17 +27,14 @@ pub(super) fn start(
     assets: &Assets,
     windlass: &Path,
     dir: &Path,
+    crds: &[&str],
     namespace: &str,
-    interrupted: &Interrupted,
 ) -> Result<ControlPlane> {
     let options = Options { controller_manager: false, audit_log: true, ..Options::in_dir(dir) };
     let plane = ControlPlane::start(assets, options)?;
-    interrupted.check()?;
-    plane.apply_crds(&CRDS)?;
-    interrupted.check()?;
+    plane.apply_crds(crds)?;
     program::install(&plane, windlass)?;
     program::kubectl(&plane, &["create", "namespace", namespace])?;
-    wait_for_rest(&plane, interrupted)?;
     Ok(plane)
 }
 
@@ -53,27 +46,26 @@ pub(super) async fn connect(plane: &ControlPlane) -> Result<Client> {
     Client::try_from(config).context("cannot set up a client")
 }
 
-/// After new CRDs the API server rebuilds its schemas for seconds, which would be measured too.
-fn wait_for_rest(plane: &ControlPlane, interrupted: &Interrupted) -> Result<()> {
+/// Processor time of the whole control plane so far.
+fn used(plane: &ControlPlane) -> Duration {
+    plane.processes().into_iter().filter_map(|(_, process)| cpu_of(process)).sum()
+}
+
+/// After new CRDs the API server rebuilds its schemas for seconds, with pauses, which would be
+/// measured too. False if it does not come to rest.
+pub(super) fn wait_for_rest(plane: &ControlPlane, interrupted: &Interrupted) -> Result<bool> {
     const PERIOD: Duration = Duration::from_millis(500);
     const LONGEST: Duration = Duration::from_secs(60);
-    let used = || -> Duration {
-        plane.processes().into_iter().filter_map(|(_, process)| cpu_of(process)).sum()
-    };
+    const WANTED: u32 = 4;
     let started = Instant::now();
-    let mut before = used();
-    loop {
+    let mut quiet = 0;
+    while quiet < WANTED && started.elapsed() < LONGEST {
+        let before = used(plane);
         thread::sleep(PERIOD);
         interrupted.check()?;
-        let now = used();
         // At rest they take a few hundredths.
-        if now.saturating_sub(before) < PERIOD / 10 {
-            return Ok(());
-        }
-        if started.elapsed() > LONGEST {
-            eprintln!("bench: the API server does not come to rest; measuring anyway");
-            return Ok(());
-        }
-        before = now;
+        let at_rest = used(plane).saturating_sub(before) < PERIOD / 10;
+        quiet = if at_rest { quiet + 1 } else { 0 };
     }
+    Ok(quiet >= WANTED)
 }
