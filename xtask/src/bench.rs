@@ -26,14 +26,11 @@ mod work;
 #[cfg(feature = "bench")]
 mod writer;
 
-use std::{
-    os::unix::process::CommandExt,
-    process::{Command, Stdio},
-};
+use std::{os::unix::process::CommandExt, process::Stdio};
 
 use anyhow::{Context, Result, anyhow};
 
-use crate::workspace::project_root;
+use crate::workspace::{cargo, project_root};
 use arguments::Arguments;
 
 pub const HELP: &str = "\
@@ -77,7 +74,7 @@ pub fn run(arguments: &[&str]) -> Result<bool> {
 
 /// Replaces this process, so that there is none in between to be interrupted.
 fn hand_over(arguments: &[&str], debug: bool) -> Result<bool> {
-    let mut command = Command::new("cargo");
+    let mut command = cargo();
     command.args(["run", "--quiet", "--locked", "--package", "xtask", "--features", "bench"]);
     command.arg("--manifest-path").arg(project_root().join("Cargo.toml"));
     if !debug {

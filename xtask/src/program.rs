@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use crate::{
     cluster::ControlPlane,
     generate::documents,
-    workspace::{project_root, target_folder},
+    workspace::{cargo, project_root, target_folder},
 };
 
 /// Where `windlass manifests` puts the operator.
@@ -38,7 +38,7 @@ pub(crate) fn build(profile: Profile) -> Result<PathBuf> {
         #[cfg(feature = "bench")]
         Profile::Release => ("release", &["--release"]),
     };
-    let status = Command::new("cargo")
+    let status = cargo()
         .args(["build", "--locked", "--package", "windlass"])
         .args(flags)
         .current_dir(project_root())
