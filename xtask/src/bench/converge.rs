@@ -33,8 +33,9 @@ use crate::{
 
 /// How long no write may come before we believe that none will.
 const NO_WRITE: Duration = Duration::from_secs(2);
-/// The same for any request of an operator that does not tell what it does.
-const NO_REQUEST: Duration = Duration::from_secs(5);
+/// The same for any request of an operator that does not tell what it does: it may first have to
+/// wait for the lease of the one that was killed, which is commonly of 15 seconds.
+const NO_REQUEST: Duration = Duration::from_secs(20);
 
 /// Prints the report as one line on standard output.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
@@ -170,9 +171,11 @@ impl Run<'_> {
         let children: Vec<&Value> = work.all_children().collect();
         let last = self
             .wait(statuses.last(&objects, &children, self.deadline(), || operator.check_running()));
-        let last = last.with_context(|| {
-            format!("the operator did not converge; the end of its log:\n{}", operator.log_tail())
-        })?;
+        let last = last.map_err(|error| match operator.check_running() {
+            Err(ended) => ended,
+            Ok(()) => error.context(format!("the end of its log:\n{}", operator.log_tail())),
+        });
+        let last = last.context("the operator did not converge")?;
         let converged = Converged {
             time: last.duration_since(operator.started),
             requests: ledger.read()?,
