@@ -73,7 +73,11 @@ impl Cluster {
     pub fn install_crds(&self) {
         let crds = run(Command::new(binary()).arg("crds"));
         self.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", "-"], &crds);
-        self.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "");
+        let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"];
+        // A definition that has no status at all yet is an error to `kubectl wait`.
+        while let Err(error) = self.try_kubectl(&wait, "") {
+            assert!(error.contains("accessor error"), "{error}");
+        }
     }
 
     /// The control plane of a private cluster.

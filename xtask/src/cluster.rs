@@ -17,6 +17,8 @@ pub mod standing;
 mod wait;
 
 pub use assets::{Assets, NodeAssets, ensure_helm, find_helm};
+#[cfg(feature = "bench")]
+pub(crate) use control_plane::free_port;
 pub use control_plane::{ControlPlane, Options};
 pub use crds::{CRD_SETS, apply_crds, ensure_crds};
 pub use nodes::Nodes;

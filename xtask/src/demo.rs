@@ -7,32 +7,24 @@ mod gateway;
 mod tree;
 
 use std::{
-    env, fs,
-    io::Write,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    fs,
+    path::Path,
     thread,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-use signal_hook::{
-    consts::{SIGINT, SIGTERM},
-    flag,
-};
 
 use crate::{
     cluster::{
         Assets, ControlPlane, Lifetime, NodeAssets, Nodes, Options, Process, ensure_crds,
         wait_until,
     },
-    generate::documents,
-    workspace::{project_root, target_folder},
+    interrupt::Interrupted,
+    program::{self, Profile},
+    scratch::Folder,
+    workspace::project_root,
 };
 
 pub const HELP: &str = "\
@@ -53,7 +45,6 @@ the target folder and the cache is touched, and your own kubeconfig is not read.
 const EXAMPLES: [&str; 2] = ["examples/zerfoo-simple.yaml", "examples/zerfoo-canary.yaml"];
 const CRDS: [&str; 1] = ["gateway-api"];
 const NAMESPACE: &str = "demo";
-const SYSTEM: &str = "windlass-system";
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// True if all went well and the examples became ready.
@@ -62,11 +53,11 @@ pub fn run(once: bool) -> Result<bool> {
     let (assets, node_assets) = (Assets::ensure()?, NodeAssets::ensure()?);
     ensure_crds(&CRDS)?;
     say("program: building windlass");
-    let windlass = build()?;
+    let windlass = program::build(Profile::Debug)?;
 
     let interrupted = Interrupted::listen()?;
-    let folder = Folder::new()?;
-    let outcome = play(once, &assets, &node_assets, &windlass, &folder.0, &interrupted);
+    let folder = Folder::new("demo")?;
+    let outcome = play(once, &assets, &node_assets, &windlass, folder.path(), &interrupted);
     drop(folder);
     say("ended; nothing is left behind");
     match outcome {
@@ -170,22 +161,6 @@ fn say_how_to_go_on(plane: &ControlPlane, assets: &Assets, dir: &Path, services:
     ));
 }
 
-/// The program alone: a fresh clone need not wait for the tests to compile. Tests bring theirs.
-fn build() -> Result<PathBuf> {
-    if let Some(path) = env::var_os("WINDLASS_BIN") {
-        return Ok(path.into());
-    }
-    let status = Command::new("cargo")
-        .args(["build", "--locked", "--package", "windlass"])
-        .current_dir(project_root())
-        .status()
-        .context("cannot run `cargo build`")?;
-    if !status.success() {
-        bail!("cannot build windlass ({status})");
-    }
-    Ok(target_folder()?.join("debug/windlass"))
-}
-
 /// Ready as of its newest generation, and with nothing left to do. `Approximate` is as good as a
 /// split by pod count gets.
 fn is_settled(service: &Value) -> bool {
@@ -205,25 +180,18 @@ struct Cluster<'a> {
 
 impl Cluster<'_> {
     fn install(&self, windlass: &Path) -> Result<()> {
-        let manifests = run_to_end(Command::new(windlass).arg("manifests"), "windlass manifests")?;
-        // The operator runs as a process: an image of it is not at hand, and a fake node would not
-        // run it anyway.
-        let mut objects = documents(&manifests);
-        objects.retain(|text| !text.contains("\nkind: Deployment\n"));
-        self.apply(&objects.join("---\n"), &[])?;
-        self.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"])?;
+        program::install(self.plane, windlass)?;
         self.kubectl(&["create", "namespace", NAMESPACE])?;
         Ok(())
     }
 
     fn start_operator(&self, windlass: &Path, dir: &Path) -> Result<Process> {
-        let token = self.kubectl(&["create", "token", "windlass", "--namespace", SYSTEM])?;
-        let kubeconfig = self.plane.kubeconfig_for("operator", token.trim())?;
+        let kubeconfig = program::kubeconfig(self.plane)?;
         let arguments = [
             "operator".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
             "--leader-elect".to_owned(),
-            format!("--lease-namespace={SYSTEM}"),
+            format!("--lease-namespace={}", program::NAMESPACE),
             "--health-probe-bind-address=0".to_owned(),
             "--log-format=text".to_owned(),
         ];
@@ -232,29 +200,11 @@ impl Cluster<'_> {
     }
 
     fn apply(&self, objects: &str, flags: &[&str]) -> Result<()> {
-        let mut child = self
-            .plane
-            .kubectl()
-            .args(["apply", "--server-side", "-f", "-"])
-            .args(flags)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("cannot run kubectl")?;
-        if let Some(mut stdin) = child.stdin.take() {
-            stdin.write_all(objects.as_bytes()).context("cannot hand objects to kubectl")?;
-        }
-        let output = child.wait_with_output().context("cannot wait for kubectl")?;
-        if !output.status.success() {
-            bail!("cannot apply: {}", String::from_utf8_lossy(&output.stderr).trim());
-        }
-        Ok(())
+        program::apply(self.plane, objects, flags)
     }
 
     fn kubectl(&self, arguments: &[&str]) -> Result<String> {
-        let what = format!("kubectl {}", arguments.join(" "));
-        run_to_end(self.plane.kubectl().args(arguments), &what)
+        program::kubectl(self.plane, arguments)
     }
 
     /// Objects of these kinds, a list with commas, in the demo's namespace.
@@ -272,62 +222,6 @@ impl Cluster<'_> {
         let objects = self.get(tree::KINDS)?;
         let events = self.get("events.v1.")?;
         Ok(tree::render(&objects, &events))
-    }
-}
-
-fn run_to_end(command: &mut Command, what: &str) -> Result<String> {
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.with_context(|| format!("cannot run `{what}`"))?;
-    if !output.status.success() {
-        bail!("`{what}` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    String::from_utf8(output.stdout).with_context(|| format!("cannot read what `{what}` printed"))
-}
-
-/// Everything of one run; gone with it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Folder> {
-        let path = target_folder()?.join(format!("demo-{}", std::process::id()));
-        fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.0) {
-            eprintln!("xtask: cannot remove {}: {error}", self.0.display());
-        }
-    }
-}
-
-/// Ctrl-C, noticed instead of obeyed, so that what was started is also ended. A second one ends this
-/// process at once.
-struct Interrupted(Arc<AtomicBool>);
-
-impl Interrupted {
-    fn listen() -> Result<Interrupted> {
-        let flag = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            // In this order: the first signal finds the flag unset and only sets it.
-            flag::register_conditional_shutdown(signal, 130, flag.clone())
-                .and_then(|_| flag::register(signal, flag.clone()))
-                .context("cannot listen for Ctrl-C")?;
-        }
-        Ok(Interrupted(flag))
-    }
-
-    fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn check(&self) -> Result<()> {
-        if self.is_set() {
-            bail!("interrupted");
-        }
-        Ok(())
     }
 }
 

@@ -3,17 +3,23 @@
 //! - [`cluster`]: a real Kubernetes control plane on one machine. The scenario tests use this part
 //!   as a library to start private control planes.
 //! - [`demo`]: the operator at work on such a control plane, for people.
+//! - [`bench`]: how fast it is, in numbers.
 //! - [`check`]: what must hold before a commit; [`tidy`] and [`generate`] are its own rules.
 //! - [`test`]: runs every tier of tests this machine can and counts them.
 //!
-//! Everything blocks and uses processes, files and nothing else: no client library, no runtime.
+//! Everything blocks and uses processes, files and nothing else: no client library, no runtime. Only
+//! the benchmark needs both, and has them behind the feature `bench`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks there")]
 
+pub mod bench;
 pub mod cache;
 pub mod check;
 pub mod cluster;
 pub mod demo;
 pub mod generate;
+mod interrupt;
+mod program;
+mod scratch;
 pub mod test;
 pub mod tidy;
 pub mod workspace;

@@ -5,7 +5,7 @@ use std::{env, path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use xtask::{
-    check,
+    bench, check,
     cluster::{
         Assets, CRD_SETS, ControlPlane, NodeAssets, Options, ensure_crds, ensure_helm, standing,
     },
@@ -17,6 +17,8 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   demo [--once]              the operator at work on a real control plane; `demo --help`
+  bench converge --services N
+                             how fast it is, as one line of JSON; `bench --help`
 
   check                      format, tidy rules, lints, generated files, dependencies
   tidy                       the tidy rules alone
@@ -48,6 +50,11 @@ fn main() -> ExitCode {
             print!("{}", demo::HELP);
             Ok(true)
         }
+        ["bench", "--help" | "-h"] | ["bench", "converge", "--help" | "-h"] => {
+            print!("{}", bench::HELP);
+            Ok(true)
+        }
+        ["bench", "converge", rest @ ..] => bench::run(rest),
         ["demo"] => demo::run(false),
         ["demo", "--once"] => demo::run(true),
         ["check"] => check::run().map(|()| true),

@@ -3,6 +3,7 @@
 use std::{
     env,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use anyhow::{Context, Result};
@@ -13,6 +14,18 @@ use xshell::{Shell, cmd};
 pub fn project_root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest).to_path_buf()
+}
+
+/// A cargo that builds as one started by hand does. Build scripts see what the outer cargo told us
+/// of our own package, and the one of `ring` runs anew when that differs, and with it every crate
+/// that does TLS is compiled anew.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new("cargo");
+    let told = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_str().is_some_and(told)) {
+        command.env_remove(name);
+    }
+    command
 }
 
 /// Builds everything once and returns the windlass binary. All targets at once, so that the

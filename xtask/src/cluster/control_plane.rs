@@ -294,7 +294,7 @@ impl Ports {
 
 /// A port that is free now, below the range from which the system gives ports to outgoing
 /// connections: one of those could take the API server's port while it is down for a restart.
-pub(super) fn free_port() -> Result<u16> {
+pub(crate) fn free_port() -> Result<u16> {
     const FIRST: u16 = 12_000;
     const COUNT: u16 = 20_000;
     for _ in 0..100 {

@@ -23,6 +23,7 @@ impl Tier {
         match binary {
             "windlass-tests::real_api"
             | "xtask::control_plane"
+            | "xtask::bench"
             | "xtask::chart"
             | "xtask::demo" => Tier::RealApi,
             "windlass-tests::embedded" => Tier::Embedded,
@@ -178,6 +179,7 @@ mod tests {
         for (binary, want) in [
             ("windlass-tests::real_api", Tier::RealApi),
             ("xtask::control_plane", Tier::RealApi),
+            ("xtask::bench", Tier::RealApi),
             ("xtask::chart", Tier::RealApi),
             ("windlass-tests", Tier::Pure),
             ("windlass-domains::it", Tier::Pure),

@@ -1,0 +1,86 @@
+//! `cargo xtask bench`: how fast the operator is, measured against what the API server can take.
+//!
+//! [`arguments`] is always there. The rest needs a client of the API, which `cargo xtask` is built
+//! without: it hands over to a build of itself that has it, and that is as optimised as the
+//! operator, so that the writer to compare with is not slowed down by its own code.
+
+mod arguments;
+#[cfg(feature = "bench")]
+mod audit;
+#[cfg(feature = "bench")]
+mod converge;
+#[cfg(feature = "bench")]
+mod foreign;
+#[cfg(feature = "bench")]
+mod objects;
+#[cfg(feature = "bench")]
+mod observe;
+#[cfg(feature = "bench")]
+mod operator;
+#[cfg(feature = "bench")]
+mod report;
+#[cfg(feature = "bench")]
+mod site;
+#[cfg(feature = "bench")]
+mod work;
+#[cfg(feature = "bench")]
+mod writer;
+
+use std::{os::unix::process::CommandExt, process::Stdio};
+
+use anyhow::{Context, Result, anyhow};
+
+use crate::workspace::{cargo, project_root};
+use arguments::Arguments;
+
+pub const HELP: &str = "\
+cargo xtask bench converge --services N [OPTIONS]
+
+How long the operator takes from its start until each of N objects has its children and a status,
+beside a bare writer that sends the same objects to the API server, 32 at a time. Each of the two
+gets a fresh etcd and API server, without nodes and without a controller manager. Prints one line of
+JSON on standard output and its progress on standard error. The fields are explained in
+CONTRIBUTING.md.
+
+  --services N       how many objects
+  --manifest FILE    the object, of any kind of ours, under N names;
+                     default: examples/model-service-prefill-decode.yaml
+  --operator COMMAND another operator, by a command line for the shell: it gets KUBECONFIG, with all
+                     rights, and must make the children that `windlass render` prints
+  --foreign N        also: N foreign Secrets, ConfigMaps and Pods each, and how much more memory a
+                     restarted operator takes with them around
+  --crds NAME,...    third-party CRDs to have, as for `cluster up`; default: those of all children
+                     that our kinds make
+  --rest SECONDS     how long to count writes while there is nothing to do; default: 30
+  --debug            debug builds, for trying the benchmark itself; the times mean nothing
+
+Without --debug the first run compiles release builds, which takes minutes. WINDLASS_BIN names a
+program to measure instead of the one built here.
+";
+
+/// Tells a build of ourselves that it is the one to measure.
+const MEASURE: &str = "WINDLASS_BENCH_MEASURE";
+
+/// Measures, or hands over to the build that does.
+pub fn run(arguments: &[&str]) -> Result<bool> {
+    let parsed = Arguments::parse(arguments)
+        .map_err(|problem| anyhow!("{problem}; see `cargo xtask bench --help`"))?;
+    #[cfg(feature = "bench")]
+    if parsed.debug || std::env::var_os(MEASURE).is_some() {
+        return converge::run(&parsed).map(|()| true);
+    }
+    hand_over(arguments, parsed.debug)
+}
+
+/// Replaces this process, so that there is none in between to be interrupted.
+fn hand_over(arguments: &[&str], debug: bool) -> Result<bool> {
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--locked", "--package", "xtask", "--features", "bench"]);
+    command.arg("--manifest-path").arg(project_root().join("Cargo.toml"));
+    if !debug {
+        command.arg("--release");
+    }
+    command.args(["--", "bench", "converge"]).args(arguments);
+    let error = command.env(MEASURE, "1").stdin(Stdio::null()).exec();
+    Err(error).context("cannot run `cargo run`")
+}
