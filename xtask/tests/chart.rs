@@ -173,7 +173,9 @@ fn secrets_are_read_only_where_it_is_asked_for() {
         let objects = parse(&helm.template(values));
         let roles = objects.iter().filter(|object| {
             let rules = object["rules"].as_array();
-            rules.into_iter().flatten().any(|rule| rule["resources"] == json!(["secrets"]))
+            rules.into_iter().flatten().any(|rule| {
+                rule["resources"] == json!(["secrets"]) && rule["verbs"].to_string().contains("get")
+            })
         });
         let place = |role: &Value| format!("{} {}", role["kind"], role["metadata"]["namespace"]);
         roles.map(place).collect()

@@ -51,7 +51,7 @@ fn secrets_are_written_blindly_and_never_read() {
     assert_eq!(secrets.verbs, ["create", "delete"]);
     let plan = fresh(&service_with(json!({ "inferencePool": { "endpointPicker": {} } })));
     let secret = plan.apply.iter().find(|desired| desired.kind.kind == "Secret").unwrap();
-    assert_eq!((secret.ownership, secret.strategy), (Ownership::Owned, Strategy::CreateOnce));
+    assert_eq!((secret.ownership, secret.strategy), (Ownership::Owned, Strategy::CreateBlind));
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn an_applied_body_names_its_type_and_holds_no_nulls_and_no_status() {
 fn kinds_that_refuse_changes_are_mended_in_their_own_way() {
     for (kind, want) in [
         (Kind::of::<Job>(), Strategy::Recreate),
-        (Kind::of::<RoleBinding>(), Strategy::Recreate),
+        (Kind::of::<RoleBinding>(), Strategy::RecreateFor("roleRef")),
         (Kind::of::<PersistentVolumeClaim>(), Strategy::CreateOnce),
         (Kind::of::<Deployment>(), Strategy::Apply),
         (Kind::of::<ClusterRole>(), Strategy::Apply),
