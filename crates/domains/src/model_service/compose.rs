@@ -101,11 +101,9 @@ fn mean(
     let spec = &service.spec;
     let blueprint = Blueprint { names, spec, wanted: &wanted, settings };
     let epp_config = ConfigFile::new(settings.epp_dialect, spec.prefill.is_some());
-    let decode = serving(service, blueprint, Role::Decode, &spec.decode, &answers.decode);
-    let prefill = spec
-        .prefill
-        .as_ref()
-        .map(|pods| serving(service, blueprint, Role::Prefill, pods, &answers.prefill));
+    let decode = serving(blueprint, Role::Decode, &spec.decode, &answers.decode);
+    let prefill =
+        spec.prefill.as_ref().map(|pods| serving(blueprint, Role::Prefill, pods, &answers.prefill));
     let pairing = match (&prefill, &answers.pool) {
         (Some(prefill), Some(pool)) => pairing::decide(
             seen(&decode, &answers.decode),
@@ -117,7 +115,7 @@ fn mean(
     Meaning {
         decode,
         prefill,
-        epp: picker(service, blueprint, epp_config, &answers.epp),
+        epp: picker(blueprint, epp_config, &answers.epp),
         epp_config,
         pairing,
         gateway: http_route::parent(names, spec, settings),
@@ -128,7 +126,6 @@ fn mean(
 }
 
 fn serving(
-    service: &ModelService,
     blueprint: Blueprint<'_>,
     role: Role,
     spec: &RoleSpec,
@@ -136,33 +133,25 @@ fn serving(
 ) -> Workload {
     let pods = Pods { blueprint, role, spec };
     let template = serving_deployment::template(pods);
-    workload(service, template, revision::marks_of_role(pods), spec.replicas, live(answer))
+    workload(template, revision::marks_of_role(pods), spec.replicas, live(answer))
 }
 
-fn picker(
-    service: &ModelService,
-    blueprint: Blueprint<'_>,
-    file: ConfigFile,
-    answer: &Fetched<Deployment>,
-) -> Workload {
+fn picker(blueprint: Blueprint<'_>, file: ConfigFile, answer: &Fetched<Deployment>) -> Workload {
     let template = epp_deployment::template(blueprint, file);
     let marks = revision::marks_of_picker(blueprint, file);
-    workload(service, template, marks, blueprint.wanted.epp.replicas, live(answer))
+    workload(template, marks, blueprint.wanted.epp.replicas, live(answer))
 }
 
 fn workload(
-    service: &ModelService,
     mut template: PodTemplateSpec,
     mut marks: Marks,
     size: i32,
     live: Option<&Deployment>,
 ) -> Workload {
-    let wanted = live.filter(|live| revision::is_wanted(service, live, &marks.revision, &template));
-    if let Some(live) = wanted {
-        revision::keep_live_form(&mut marks, &mut template, live);
-    }
+    let is_wanted =
+        live.is_some_and(|live| revision::keep_live_form(&mut marks, &mut template, live));
     let replicas = replicas::field(size, live);
-    Workload { marks, template, replicas, is_wanted: wanted.is_some() }
+    Workload { marks, template, replicas, is_wanted }
 }
 
 fn seen<'a>(workload: &Workload, answer: &'a Fetched<Deployment>) -> Seen<'a> {

@@ -14,19 +14,20 @@
 //! unpacks the model (its script with TLS or without, its image and its credentials) are taken from the
 //! live template. When the revision changes the pods are replaced anyway, and get the present form.
 //!
-//! A Deployment without marks is of the operator before us. It counts as of the wanted revision if that
-//! operator had seen the current generation and the live main container runs the wanted image with
-//! the wanted arguments; then nothing is left that would have to change.
+//! A Deployment without marks is of the operator before us. It counts as of the wanted revision if its
+//! template in the form it has is the wanted one: then nothing is left that would have to change. The
+//! service's status has no say in it, as a pass of ours may have written that before the Deployment was
+//! taken over.
 //!
 //! What goes into a revision, and how, must never change, or every pod of every service is replaced.
 //! Fields that are new in the spec do no harm as long as they are left out where they are not set. A
 //! change of the parts that are kept must come with another [`WAYS`].
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec};
+use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec, PodTemplateSpec};
 use serde_json::{Value, json};
-use windlass_api::model::model_service::{ModelService, Role as RoleSpec};
-use windlass_engine::names::hash;
+use windlass_api::model::model_service::Role as RoleSpec;
+use windlass_engine::{names::hash, quantity};
 
 use super::epp_config::ConfigFile;
 use super::names::{FORM_ANNOTATION, REVISION_ANNOTATION, Role, VERSION_LABEL};
@@ -49,6 +50,8 @@ const TAKEN_OVER: &str = "taken-over";
 pub(super) struct Marks {
     pub(super) revision: String,
     pub(super) form: String,
+    /// Whether a Deployment without marks can be of this revision.
+    adopts: bool,
 }
 
 impl Marks {
@@ -63,12 +66,22 @@ impl Marks {
 pub(super) fn marks_of_role(pods: Pods<'_>) -> Marks {
     let settings = pods.blueprint.settings;
     let form = json!([WAYS, settings.kit_image, settings.plain_http]);
-    Marks { revision: of_role(pods), form: hash(&form.to_string(), FORM_DIGITS) }
+    Marks {
+        revision: of_role(pods),
+        form: hash(&form.to_string(), FORM_DIGITS),
+        adopts: !asks_for_a_form(pods),
+    }
 }
 
 pub(super) fn marks_of_picker(blueprint: Blueprint<'_>, file: ConfigFile) -> Marks {
     let form = hash(&json!([WAYS]).to_string(), FORM_DIGITS);
-    Marks { revision: of_picker(blueprint, file), form }
+    Marks { revision: of_picker(blueprint, file), form, adopts: true }
+}
+
+/// Whether the spec speaks of the parts that are kept, which the operator before us did not offer.
+fn asks_for_a_form(pods: Pods<'_>) -> bool {
+    let insecure = pods.blueprint.spec.model.insecure;
+    pods.spec.probes.is_some() || pods.spec.shared_memory.is_some() || insecure.is_some()
 }
 
 fn of_role(pods: Pods<'_>) -> String {
@@ -125,49 +138,86 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// Whether the live Deployment is of the wanted revision, so that its pods need not be replaced.
-pub(super) fn is_wanted(
-    service: &ModelService,
+/// Takes over from a live Deployment of the wanted revision what its pods need not be replaced for.
+/// Returns whether it is one.
+pub(super) fn keep_live_form(
+    marks: &mut Marks,
+    template: &mut PodTemplateSpec,
     live: &Deployment,
-    revision: &str,
-    template: &PodTemplateSpec,
 ) -> bool {
-    match annotation(live, REVISION_ANNOTATION) {
-        Some(known) => known == revision,
-        None => was_observed(service) && runs_the_same(live, template),
+    let Some(live_template) = live.spec.as_ref().map(|spec| &spec.template) else { return false };
+    let known = annotation(live, REVISION_ANNOTATION);
+    if known.is_some_and(|known| known != marks.revision) {
+        return false;
     }
+    let form = annotation(live, FORM_ANNOTATION).unwrap_or(TAKEN_OVER);
+    if known.is_some() && form == marks.form {
+        return true;
+    }
+    let kept = in_live_form(template, live_template);
+    if known.is_none() {
+        let same = loads_the_same(template, live_template)
+            && is_carried_out(&json!(kept), &json!(live_template));
+        if !marks.adopts || !same {
+            return false;
+        }
+    }
+    form.clone_into(&mut marks.form);
+    *template = kept;
+    true
 }
 
 fn annotation<'a>(live: &'a Deployment, key: &str) -> Option<&'a str> {
     live.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
-fn was_observed(service: &ModelService) -> bool {
-    let observed = service.status.as_ref().and_then(|status| status.observed_generation);
-    observed.is_some() && observed == service.metadata.generation
-}
-
-fn runs_the_same(live: &Deployment, template: &PodTemplateSpec) -> bool {
-    let main = |pod: &PodSpec| {
-        let container = pod.containers.first()?;
-        Some((container.image.clone(), container.command.clone(), container.args.clone()))
+/// Which model is unpacked, and where to, is the spec's word in a step that is kept as a whole.
+fn loads_the_same(wanted: &PodTemplateSpec, live: &PodTemplateSpec) -> bool {
+    let loads = |template: &PodTemplateSpec| {
+        let unpack = unpack_of(template.spec.as_ref()?)?;
+        let of_spec = |variable: &&EnvVar| unpack::OF_SPEC.contains(&variable.name.as_str());
+        Some(unpack.env.iter().flatten().filter(of_spec).cloned().collect::<Vec<_>>())
     };
-    let live = live.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
-    live.and_then(main) == template.spec.as_ref().and_then(main)
+    loads(wanted) == loads(live)
 }
 
-/// Where the live Deployment, which is of the wanted revision, has another form, that one is kept.
-pub(super) fn keep_live_form(marks: &mut Marks, template: &mut PodTemplateSpec, live: &Deployment) {
-    let form = annotation(live, FORM_ANNOTATION).unwrap_or(TAKEN_OVER);
-    let Some(live) = live.spec.as_ref().map(|spec| &spec.template) else { return };
-    if form == marks.form {
-        return;
+fn unpack_of(pod: &PodSpec) -> Option<&Container> {
+    pod.init_containers.iter().flatten().find(|container| container.name == unpack::UNPACK)
+}
+
+/// Whether all that is wanted is there; what the server filled in besides does not matter.
+fn is_carried_out(wanted: &Value, live: &Value) -> bool {
+    match (wanted, live) {
+        (Value::Object(wanted), Value::Object(live)) => wanted.iter().all(|(key, value)| {
+            live.get(key).is_some_and(|live| is_carried_out(value, live)) || is_empty(value)
+        }),
+        (Value::Array(wanted), Value::Array(live)) => {
+            wanted.len() == live.len()
+                && wanted.iter().zip(live).all(|(wanted, live)| is_carried_out(wanted, live))
+        }
+        (Value::String(wanted), Value::String(live)) => {
+            wanted == live || quantity::equal(wanted, live)
+        }
+        (wanted, live) => wanted == live,
     }
-    form.clone_into(&mut marks.form);
-    keep_version_label(template, live);
-    let (Some(pod), Some(live)) = (&mut template.spec, &live.spec) else { return };
-    keep_unpacking(pod, live);
-    keep_server(pod, live);
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        other => other.is_null(),
+    }
+}
+
+fn in_live_form(template: &PodTemplateSpec, live: &PodTemplateSpec) -> PodTemplateSpec {
+    let mut kept = template.clone();
+    keep_version_label(&mut kept, live);
+    if let (Some(pod), Some(live)) = (&mut kept.spec, &live.spec) {
+        keep_unpacking(pod, live);
+        keep_server(pod, live);
+    }
+    kept
 }
 
 fn keep_version_label(template: &mut PodTemplateSpec, live: &PodTemplateSpec) {
@@ -180,11 +230,9 @@ fn keep_version_label(template: &mut PodTemplateSpec, live: &PodTemplateSpec) {
 }
 
 fn keep_unpacking(pod: &mut PodSpec, live: &PodSpec) {
-    let is_unpack = |container: &&Container| container.name == unpack::UNPACK;
-    let live_unpack = live.init_containers.iter().flatten().find(is_unpack);
-    let unpack =
-        pod.init_containers.iter_mut().flatten().find(|container| is_unpack(&&**container));
-    if let (Some(live_unpack), Some(unpack)) = (live_unpack, unpack) {
+    let mut ours = pod.init_containers.iter_mut().flatten();
+    let unpack = ours.find(|container| container.name == unpack::UNPACK);
+    if let (Some(live_unpack), Some(unpack)) = (unpack_of(live), unpack) {
         unpack.clone_from(live_unpack);
         keep_volumes(pod, live, volumes::is_for_unpacking);
     }

@@ -8,6 +8,12 @@ use super::{Pods, volumes};
 
 pub(crate) const UNPACK: &str = "model-unpack";
 
+const MODEL: &str = "OCI_MODEL_IMAGE";
+const TARGET: &str = "MODEL_MOUNT_PATH";
+
+/// The variables that the spec decides; the others are ours.
+pub(crate) const OF_SPEC: [&str; 2] = [MODEL, TARGET];
+
 /// `None` where the administrator unpacks in another way, or there is nothing to unpack.
 pub(super) fn container(pods: Pods<'_>) -> Option<Container> {
     let image = &pods.blueprint.settings.kit_image;
@@ -29,8 +35,8 @@ pub(super) fn container(pods: Pods<'_>) -> Option<Container> {
 
 fn env(pods: Pods<'_>, credentials: &[String]) -> Vec<EnvVar> {
     let mut env = vec![
-        variable("OCI_MODEL_IMAGE", &pods.blueprint.spec.model.image),
-        variable("MODEL_MOUNT_PATH", &pods.blueprint.wanted.mount_path),
+        variable(MODEL, &pods.blueprint.spec.model.image),
+        variable(TARGET, &pods.blueprint.wanted.mount_path),
         variable("KITOPS_HOME", volumes::SCRATCH_PATH),
     ];
     if let Some(first) = credentials.first() {

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Probe;
 use serde_json::json;
+use windlass_api::model::model_service::ModelService;
 use windlass_engine::fetch::Fetched;
 
 use super::*;
@@ -51,6 +52,40 @@ fn live_template(live: &Deployment) -> &PodTemplateSpec {
 fn taking_over_replaces_no_pod() {
     let live = predecessors();
     assert_eq!(&template_of(&seen(base()), &live), live_template(&live));
+}
+
+#[test]
+fn taking_over_asks_the_pods_and_not_the_status() {
+    // The operator before us had not come to its status, or another kind of it kept none.
+    let live = predecessors();
+    assert_eq!(&template_of(&base(), &live), live_template(&live));
+    // Written back by the API server: with its defaults, and numbers in its own form.
+    let mut defaulted = serde_json::to_value(&live).unwrap();
+    let pod = &mut defaulted["spec"]["template"]["spec"];
+    pod["restartPolicy"] = json!("Always");
+    pod["containers"][0]["terminationMessagePath"] = json!("/dev/termination-log");
+    let defaulted: Deployment = serde_json::from_value(defaulted).unwrap();
+    let template = template_of(&base(), &defaulted);
+    assert!(template.spec.unwrap().containers[0].startup_probe.is_none());
+}
+
+#[test]
+fn a_change_that_only_we_can_make_is_not_taken_for_the_live_form() {
+    let live = predecessors();
+    for change in [
+        json!({ "model": { "image": "registry.example.com/models/other:v2" } }),
+        json!({ "model": { "insecure": true } }),
+        json!({ "decode": { "probes": { "liveness": { "periodSeconds": 30 } } } }),
+        json!({ "decode": { "sharedMemory": { "sizeLimit": "8Gi" } } }),
+    ] {
+        // Even if a pass of ours has said already that it saw the change.
+        let changed = seen(edited(&base(), change.clone()));
+        let template = template_of(&changed, &live);
+        assert!(
+            !template.metadata.unwrap().labels.unwrap().contains_key(VERSION_LABEL),
+            "{change}"
+        );
+    }
 }
 
 #[test]
