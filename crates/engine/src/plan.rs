@@ -241,7 +241,9 @@ impl Desired {
         match (self.kind.group.as_ref(), self.kind.kind.as_ref()) {
             ("", "Namespace") => 0,
             ("", "ServiceAccount") => 1,
-            ("rbac.authorization.k8s.io", _) => 2,
+            ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => 2,
+            // Who may only give rights that it has is asked for the role when it binds it.
+            ("rbac.authorization.k8s.io", _) => 3,
             ("", "ConfigMap" | "Secret") => 3,
             ("", "PersistentVolumeClaim") => 4,
             ("gateway.networking.k8s.io" | "networking.istio.io" | "monitoring.coreos.com", _) => 6,

@@ -63,7 +63,7 @@ async fn s04_s08_s15_prefill_comes_and_goes_and_cluster_rights_end_with_the_serv
     let Some(cluster) = cluster().await else { return };
     let space = cluster.space("paired").await;
     let setup = Setup { everywhere: true, ..Setup::default() };
-    let _operator = Operator::start_with(&cluster, &space, &setup).await;
+    let operator = Operator::start_with(&cluster, &space, &setup).await;
     let more = json!({
         "routingProxy": {}, "prefill": { "replicas": 1 },
         "inferencePool": { "endpointPicker": { "replicas": 3 } },
@@ -72,6 +72,10 @@ async fn s04_s08_s15_prefill_comes_and_goes_and_cluster_rights_end_with_the_serv
     create(&space, "a", more).await;
     let object = wait(&space, "a", "Ready", "False", "PodsStarting").await;
     assert_eq!(object["metadata"]["finalizers"], json!(["model.otterscale.io/epp-cluster-rbac"]));
+    // In an order in which each of them is accepted at once: a binding after its role.
+    let refused = |write: &audit::Write| write.code >= 300;
+    let writes = audit::writes(&cluster.audit_log, &operator.user);
+    assert_eq!(writes.into_iter().filter(refused).collect::<Vec<_>>(), []);
     let rbac = format!("ClusterRole {}-a-epp", space.name);
     let there = children(&space).await;
     for want in

@@ -24,6 +24,7 @@ fn objects_are_applied_in_the_order_of_their_dependencies() {
     plan.apply(&Deployment { metadata: named("a"), ..Default::default() });
     plan.apply(&PersistentVolumeClaim { metadata: named("p"), ..Default::default() });
     plan.apply(&ConfigMap { metadata: named("c"), ..Default::default() });
+    plan.apply(&RoleBinding { metadata: named("rb"), ..Default::default() });
     plan.apply(&Role { metadata: named("r"), ..Default::default() });
     plan.apply(&ServiceAccount { metadata: named("sa"), ..Default::default() });
     let order: Vec<Vec<_>> = plan
@@ -31,7 +32,7 @@ fn objects_are_applied_in_the_order_of_their_dependencies() {
         .into_iter()
         .map(|tier| tier.into_iter().map(|d| d.key.name.as_str()).collect())
         .collect();
-    assert_eq!(order, [vec!["sa"], vec!["r"], vec!["c"], vec!["p"], vec!["a", "b", "s"]]);
+    assert_eq!(order, [vec!["sa"], vec!["r"], vec!["rb", "c"], vec!["p"], vec!["a", "b", "s"]]);
 }
 
 #[test]
