@@ -5,13 +5,13 @@
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::{
     Resource,
     core::{ApiResource, DynamicResourceScope},
 };
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use crate::kind::ObjectKey;
 
@@ -48,12 +48,12 @@ impl Object {
 
     /// The object as a tree.
     pub fn value(&self) -> Value {
-        // The text was produced from a tree by this module, so it always parses.
+        // The text was taken in whole by a parser, so it always parses.
         serde_json::from_str(&self.json).unwrap_or_default()
     }
 
     pub fn from_value(value: Value) -> Result<Self, serde_json::Error> {
-        Watched::from_value(value).map(Self::from)
+        Watched::deserialize(value).map(Self::from)
     }
 
     /// The owner that manages this object, if it has one.
@@ -107,24 +107,52 @@ pub(crate) struct Watched {
     json: Box<str>,
 }
 
+/// What we read of an object before somebody asks for the rest. Managed fields, often its larger part,
+/// are passed over.
+#[derive(Deserialize)]
+struct Head {
+    metadata: Option<Metadata>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    generation: Option<i64>,
+    labels: Option<BTreeMap<String, String>>,
+    owner_references: Option<Vec<OwnerReference>>,
+    deletion_timestamp: Option<Time>,
+    finalizers: Option<Vec<String>>,
+}
+
 impl Watched {
-    fn from_value(mut value: Value) -> Result<Self, serde_json::Error> {
-        // Most of an object's managed fields are only ever compared as text.
-        let managed =
-            value.get_mut("metadata").and_then(|m| m.as_object_mut()?.remove("managedFields"));
-        let metadata = ObjectMeta::deserialize(value.get("metadata").unwrap_or(&Value::Null))?;
-        if let (Some(managed), Some(map)) =
-            (managed, value.get_mut("metadata").and_then(Value::as_object_mut))
-        {
-            map.insert("managedFields".to_owned(), managed);
-        }
-        Ok(Self { metadata, json: serde_json::to_string(&value)?.into_boxed_str() })
+    fn from_text(json: Box<RawValue>) -> Result<Self, serde_json::Error> {
+        let head: Head = serde_json::from_str(json.get())?;
+        let head = head.metadata.unwrap_or_default();
+        let metadata = ObjectMeta {
+            name: head.name,
+            namespace: head.namespace,
+            uid: head.uid,
+            resource_version: head.resource_version,
+            generation: head.generation,
+            labels: head.labels,
+            owner_references: head.owner_references,
+            deletion_timestamp: head.deletion_timestamp,
+            finalizers: head.finalizers,
+            ..ObjectMeta::default()
+        };
+        Ok(Self { metadata, json: json.into() })
     }
 }
 
 impl<'de> Deserialize<'de> for Watched {
+    /// The text as it was sent: a tree of it would only be made to be written down again.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::from_value(Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+        let json = Box::<RawValue>::deserialize(deserializer)?;
+        Self::from_text(json).map_err(serde::de::Error::custom)
     }
 }
 
