@@ -11,7 +11,7 @@ mod unchanging;
 use std::{borrow::Cow, sync::Arc};
 
 use either::Either;
-use futures::{StreamExt, stream};
+use futures::future::join_all;
 use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams, Preconditions},
@@ -19,6 +19,7 @@ use kube::{
 };
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 
 use crate::{
     cache::Cache,
@@ -37,8 +38,9 @@ pub use unchanging::Unchanging;
 /// Tells a changed object of [`Strategy::Recreate`].
 pub const SPEC_HASH: &str = "windlass.dev/spec-hash";
 
-/// Writes of one pass on their way at once.
-const PARALLEL: usize = 8;
+/// Writes of one controller on their way at once. An API server does not get faster by more of them,
+/// and each needs a connection with its buffers at both ends.
+const AT_ONCE: usize = 32;
 
 /// With this version in the body, an apply creates the object or fails: if there is one, its version
 /// is another. So an object that somebody else made in the same moment is never overwritten.
@@ -54,6 +56,16 @@ pub struct Applier {
     pub predecessors: &'static [&'static str],
     pub namespace_label: Option<&'static str>,
     pub unchanging: Unchanging,
+    pub slots: Slots,
+}
+
+/// Room for the writes that may be on their way at once.
+pub struct Slots(Semaphore);
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self(Semaphore::new(AT_ONCE))
+    }
 }
 
 /// The object on whose behalf children are written.
@@ -105,9 +117,11 @@ impl Applier {
             if held_up == HoldsUp::Later {
                 break;
             }
-            let writes: Vec<_> =
-                tier.iter().map(|desired| self.apply_one(parent, desired)).collect();
-            let steps: Vec<_> = stream::iter(writes).buffered(PARALLEL).collect().await;
+            let writes = tier.iter().map(|desired| async {
+                let _slot = self.slots.0.acquire().await;
+                self.apply_one(parent, desired).await
+            });
+            let steps = join_all(writes).await;
             for (desired, step) in tier.iter().zip(steps) {
                 if step.is_err() {
                     held_up = held_up.max(desired.holds_up());

@@ -23,7 +23,7 @@ use tracing::Instrument;
 
 use crate::{
     apis::Apis,
-    apply::{Applier, Unchanging},
+    apply::{Applier, Slots, Unchanging},
     cache::Cache,
     domain::{Access, Domain, Identity, Need, Watch},
     kind::{Kind, ObjectKey, Scope},
@@ -150,6 +150,7 @@ fn pipeline<D: Domain>(domain: D, identity: &Identity, runtime: &Runtime) -> Pip
             predecessors: identity.predecessors,
             namespace_label: identity.namespace_label,
             unchanging: Unchanging::default(),
+            slots: Slots::default(),
         },
         reporter: Reporter::new(client, &identity.events, &runtime.instance),
         clock: runtime.clock.clone(),

@@ -168,7 +168,10 @@ impl<D: Domain> Pipeline<D> {
             settled = outcome.written == 0 || !outcome.failures.is_empty();
             applied.add(outcome);
             if applied.written > 0 {
-                look = self::look(&self.domain, &self.reader, object, now).await;
+                let next = self::look(&self.domain, &self.reader, object, now).await;
+                // What was just written need not be compared; if somebody changed it, an event tells.
+                settled |= next.plan == look.plan;
+                look = next;
             }
             if settled {
                 break;
