@@ -44,7 +44,7 @@ CONTRIBUTING.md.
 
   --services N       how many objects
   --manifest FILE    the object, of any kind of ours, under N names;
-                     default: examples/model-service-prefill-decode.yaml
+                     default: a ModelService with prefill and decode pods
   --operator COMMAND another operator, by a command line for the shell: it gets KUBECONFIG, with all
                      rights, and must make the children that `windlass render` prints
   --foreign N        also: N foreign Secrets, ConfigMaps and Pods each, and how much more memory a

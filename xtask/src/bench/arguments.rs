@@ -4,7 +4,7 @@ use std::{path::PathBuf, str::FromStr, time::Duration};
 
 use crate::workspace::project_root;
 
-const MANIFEST: &str = "examples/model-service-prefill-decode.yaml";
+const MANIFEST: &str = "xtask/src/bench/model-service.yaml";
 /// What our kinds make children of.
 const CRDS: [&str; 4] = ["gateway-api", "inference-extension", "istio", "prometheus-operator"];
 const REST: Duration = Duration::from_secs(30);
