@@ -141,6 +141,7 @@ fn the_values_reach_the_operator() {
             "--leader-elect",
             "--lease-name=other",
             "--metrics-bind-address=:8080",
+            "--metrics-secure=false",
             "--enable-kinds=ZerfooInferenceService",
             "--concurrency=4",
             "--require-auth",
@@ -164,6 +165,32 @@ fn the_values_reach_the_operator() {
     let output = helm.command(&["template", "--set", "watchNamespace=a"]).arg(chart()).output();
     let output = output.unwrap();
     assert!(!output.status.success(), "a misspelt value is refused");
+}
+
+#[test]
+fn secured_metrics_have_their_certificate_and_a_role_for_readers() {
+    let Some(helm) = helm() else { return };
+    let readers = |objects: &[Value]| {
+        let roles = of_kind(objects, "ClusterRole").into_iter();
+        roles.filter(|role| role["metadata"]["name"] == "windlass-metrics-reader").count()
+    };
+    assert_eq!(readers(&parse(&helm.template(&[]))), 0);
+
+    let values = "metrics.secure=true,metrics.port=8443,metrics.certificateSecret=a,\
+                  metrics.service.enabled=true";
+    let objects = parse(&helm.template(&["--set", values]));
+    assert_eq!(readers(&objects), 1);
+    let [deployment] = of_kind(&objects, "Deployment")[..] else { panic!("{objects:?}") };
+    let pod = &deployment["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    let arguments = container["args"].as_array().unwrap();
+    for want in ["--metrics-secure=true", "--metrics-cert-path=/etc/windlass/metrics"] {
+        assert!(arguments.contains(&json!(want)), "{want} in {arguments:?}");
+    }
+    assert_eq!(pod["volumes"][0]["secret"]["secretName"], "a");
+    assert_eq!(container["volumeMounts"][0]["mountPath"], "/etc/windlass/metrics");
+    let [service] = of_kind(&objects, "Service")[..] else { panic!("{objects:?}") };
+    assert_eq!(service["spec"]["ports"][0]["name"], "https");
 }
 
 #[test]
