@@ -23,6 +23,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::schema;
 
+pub use rules::{LONG_NAME, MAX_NAME};
+
 /// Tag that is pushed where the spec gives none.
 pub const DEFAULT_TAG: &str = "latest";
 
