@@ -17,6 +17,8 @@ mod engine;
 mod faults;
 /// What somebody edits or deletes comes back; what is not ours stays as it is.
 mod heal;
+/// Who may read the operator's metrics.
+mod metrics_access;
 /// Disaggregated serving: pods, endpoint picker, pool and route.
 mod model_service;
 /// APIs that come and go.

@@ -28,7 +28,7 @@ pub struct Operator {
     pub user: String,
 }
 
-/// Serves the metrics somewhere.
+/// Serves the metrics somewhere: in plain text to anyone, unless `--metrics-secure` is added.
 pub const METRICS: &str = "--metrics-bind-address=127.0.0.1:0";
 
 /// How to run it.
@@ -69,7 +69,7 @@ impl Operator {
         let mut command = Command::new(cluster::binary());
         command
             .args(["operator", "--health-probe-bind-address=0", "--log-format=text"])
-            .args(["--log-level=info,windlass_engine=debug"])
+            .args(["--log-level=info,windlass_engine=debug", "--metrics-secure=false"])
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .arg(format!("--lease-namespace={}", space.name))
             .args(&setup.flags)

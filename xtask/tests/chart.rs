@@ -141,6 +141,7 @@ fn the_values_reach_the_operator() {
             "--leader-elect",
             "--lease-name=other",
             "--metrics-bind-address=:8080",
+            "--metrics-secure=false",
             "--enable-kinds=ZerfooInferenceService",
             "--concurrency=4",
             "--require-auth",
@@ -164,6 +165,88 @@ fn the_values_reach_the_operator() {
     let output = helm.command(&["template", "--set", "watchNamespace=a"]).arg(chart()).output();
     let output = output.unwrap();
     assert!(!output.status.success(), "a misspelt value is refused");
+}
+
+#[test]
+fn the_values_for_model_services_reach_the_operator() {
+    let Some(helm) = helm() else { return };
+    let arguments = |values: &[&str]| -> Vec<String> {
+        let objects = parse(&helm.template(values));
+        let [deployment] = of_kind(&objects, "Deployment")[..] else { panic!("{objects:?}") };
+        let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+        serde_json::from_value(arguments.clone()).unwrap()
+    };
+    let plain = arguments(&[]);
+    let given = json!({
+        "defaultEngineImage": "a.example/engine:1",
+        "defaultEppImage": "a.example/epp:1",
+        "defaultRoutingProxyImage": "a.example/proxy:1",
+        "defaultGatewayName": "",
+        "defaultGatewayNamespace": "infra",
+        "provider": "gke",
+        "metricsEndpointAuth": false,
+        "eppMetricsRbac": "always",
+        "eppConfigDialect": "llm-d",
+        "plainHttp": true,
+        "tracing": {
+            "enabled": true,
+            "otelEndpoint": "http://collector:4317",
+            "sampler": "always_on",
+            "samplerArg": 0.5,
+        },
+    });
+    let changed = arguments(&["--set-json", &format!("modelService={given}")]);
+    let added: Vec<_> = changed.into_iter().filter(|flag| !plain.contains(flag)).collect();
+    let want = [
+        "--default-engine-image=a.example/engine:1",
+        "--default-epp-image=a.example/epp:1",
+        "--default-routing-proxy-image=a.example/proxy:1",
+        "--default-gateway-name=",
+        "--default-gateway-namespace=infra",
+        "--provider=gke",
+        "--metrics-endpoint-auth=false",
+        "--epp-metrics-rbac=always",
+        "--epp-config-dialect=llm-d",
+        "--plain-http",
+        "--tracing-enabled",
+        "--tracing-otel-endpoint=http://collector:4317",
+        "--tracing-sampler=always_on",
+        "--tracing-sampler-arg=0.5",
+    ];
+    assert_eq!(added, want);
+
+    // The program knows all of them: it would otherwise end with its usage.
+    let mut command = Command::new(binary().unwrap());
+    command.args(["operator", "--kubeconfig=/nonexistent"]).args(added);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+}
+
+#[test]
+fn secured_metrics_have_their_certificate_and_a_role_for_readers() {
+    let Some(helm) = helm() else { return };
+    let readers = |objects: &[Value]| {
+        let roles = of_kind(objects, "ClusterRole").into_iter();
+        roles.filter(|role| role["metadata"]["name"] == "windlass-metrics-reader").count()
+    };
+    assert_eq!(readers(&parse(&helm.template(&[]))), 0);
+
+    let values = "metrics.secure=true,metrics.port=8443,metrics.certificateSecret=a,\
+                  metrics.service.enabled=true";
+    let objects = parse(&helm.template(&["--set", values]));
+    assert_eq!(readers(&objects), 1);
+    let [deployment] = of_kind(&objects, "Deployment")[..] else { panic!("{objects:?}") };
+    let pod = &deployment["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    let arguments = container["args"].as_array().unwrap();
+    for want in ["--metrics-secure=true", "--metrics-cert-path=/etc/windlass/metrics"] {
+        assert!(arguments.contains(&json!(want)), "{want} in {arguments:?}");
+    }
+    assert_eq!(pod["volumes"][0]["secret"]["secretName"], "a");
+    assert_eq!(container["volumeMounts"][0]["mountPath"], "/etc/windlass/metrics");
+    let [service] = of_kind(&objects, "Service")[..] else { panic!("{objects:?}") };
+    assert_eq!(service["spec"]["ports"][0]["name"], "https");
 }
 
 #[test]

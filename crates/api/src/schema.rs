@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    ValidationRule,
 };
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
@@ -43,9 +44,26 @@ pub(crate) fn quantity(_: &mut SchemaGenerator) -> Schema {
 const CONDITION_TYPE: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
 const CONDITION_REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
 
+/// A derived definition as it is to be installed: its roots finished, with the rule on the object's
+/// name, and with what else a kind does to its own.
+pub(crate) fn finish_crd(
+    mut crd: CustomResourceDefinition,
+    name: &ValidationRule,
+    own: impl Fn(&mut JSONSchemaProps),
+) -> CustomResourceDefinition {
+    let versions = crd.spec.versions.iter_mut();
+    let roots = versions.filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
+    for root in roots {
+        finish(root);
+        own(root);
+        root.x_kubernetes_validations = Some(vec![name.clone()]);
+    }
+    crd
+}
+
 /// What the root of every definition has in common: no nulls, no title that only repeats the kind,
 /// and conditions with the limits that Kubernetes sets for them and a derive does not know.
-pub(crate) fn finish(root: &mut JSONSchemaProps) {
+fn finish(root: &mut JSONSchemaProps) {
     forbid_null(root);
     root.title = None;
     if let Some(condition) = condition_of(root) {

@@ -7,3 +7,5 @@
 pub mod artifact;
 pub mod inference_service;
 pub mod model_service;
+
+mod http_route;

@@ -58,19 +58,22 @@ pub(crate) fn run() -> anyhow::Result<()> {
 }
 
 /// The Go originals accept long flags with one dash; their manifests may use that.
-fn go_style(arguments: Vec<OsString>) -> Vec<OsString> {
-    let fix = |argument: OsString| match argument.to_str() {
-        Some(text) if is_single_dashed(text) => OsString::from(format!("-{text}")),
-        _ => argument,
-    };
-    arguments.into_iter().map(fix).collect()
+fn go_style(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    // Other commands have short flags: there only a name with a dash inside is surely a long one.
+    let all_long = arguments.get(1).is_some_and(|command| command == "operator");
+    for argument in arguments.iter_mut().skip(1) {
+        if let Some(text) = argument.to_str().filter(|text| is_single_dashed(text, all_long)) {
+            *argument = format!("-{text}").into();
+        }
+    }
+    arguments
 }
 
-fn is_single_dashed(text: &str) -> bool {
+fn is_single_dashed(text: &str, all_long: bool) -> bool {
     let Some(name) = text.strip_prefix('-') else { return false };
     let name = name.split('=').next().unwrap_or_default();
-    // `-n`, `-f` and `-nfoo` are short flags: only names with a dash inside are surely long ones.
-    name.contains('-') && name.starts_with(|c: char| c.is_ascii_lowercase())
+    let long = name.contains('-') || (all_long && name.len() > 1);
+    long && name.starts_with(|c: char| c.is_ascii_lowercase())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use windlass_api::{
-    model::artifact::{Artifact, ArtifactKind, ModelArtifact},
+    model::artifact::{self as artifact_api, Artifact, ArtifactKind, ModelArtifact},
     serving::zerfoo_inference_service::DEFAULT_HOST_PATH,
 };
 use windlass_domains::{
@@ -118,6 +118,16 @@ impl KindName {
         let named =
             |known: &Self| known.to_possible_value().is_some_and(|value| value.get_name() == kind);
         Self::ALL.into_iter().find(named)
+    }
+
+    /// What the API server asks of the name of a new object and the domain of an old one does not.
+    pub(crate) fn check_new_name(self, name: &str) -> Result<(), &'static str> {
+        match self {
+            Self::ModelArtifact | Self::Artifact if name.len() > artifact_api::MAX_NAME => {
+                Err(artifact_api::LONG_NAME)
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn visit<V: Visitor>(self, flags: &Flags, visitor: V) -> V::Output {

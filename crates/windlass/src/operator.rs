@@ -1,9 +1,11 @@
 //! `windlass operator`: the controllers, and around them leadership, health and metrics.
 
+mod access;
 mod client;
 mod flags;
 mod logging;
 mod server;
+mod tls;
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,7 +33,7 @@ use crate::kinds::Visitor;
 const GRACE: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
-    logging::start(&flags)?;
+    logging::start(&flags.logging)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(operate(flags))
 }
@@ -48,7 +50,7 @@ async fn operate(flags: Flags) -> anyhow::Result<()> {
     );
     let pulse = server::Pulse::default();
     server::serve_probes(&flags.health_probe_bind_address, pulse.clone()).await?;
-    server::serve_metrics(&flags.metrics_bind_address, registry).await?;
+    server::serve_metrics(&flags.metrics, registry, client.clone()).await?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "operator starts");
 
     if stop.run_until_cancelled(first_contact(&client, &apis)).await.is_none() {

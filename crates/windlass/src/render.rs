@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 use windlass_engine::{
+    conditions::{reasons, types},
     domain::Domain,
     error::Category,
     fetch::{Documents, Serves},
@@ -18,7 +19,7 @@ use crate::{
     documents::{self, Document},
     exit::BadInput,
     kinds::{KindName, Visitor},
-    output, schema,
+    names, output, schema,
 };
 
 pub(crate) fn run(flags: &RenderFlags) -> anyhow::Result<()> {
@@ -39,9 +40,10 @@ fn render(mut document: Document, flags: &RenderFlags) -> anyhow::Result<Vec<Val
     let namespaced = definition.spec.scope == "Namespaced";
     prepare(&mut document, namespaced, &flags.namespace)?;
     let kind = definition.spec.names.kind.as_str();
-    let name =
+    let kind =
         KindName::of(kind).ok_or_else(|| anyhow!("{kind} has a definition but no domain"))?;
-    name.visit(&flags.kinds, Render(&document))
+    check_name(kind, &document)?;
+    kind.visit(&flags.kinds, Render(&document))
 }
 
 struct Render<'a>(&'a Document);
@@ -97,6 +99,15 @@ fn prepare(document: &mut Document, namespaced: bool, namespace: &str) -> Result
     Ok(())
 }
 
+/// By the rule for all kinds, then by that of this one. Those that hold for old objects too are the
+/// domain's.
+fn check_name(kind: KindName, document: &Document) -> Result<(), BadInput> {
+    let name = document.value["metadata"]["name"].as_str().unwrap_or_default();
+    names::dns_subdomain(name)
+        .map_err(|rule| document.place.bad(format!("metadata.name {rule}, got {name:?}")))?;
+    kind.check_new_name(name).map_err(|rule| document.place.bad(rule))
+}
+
 fn render_as<D: Domain>(domain: &D, document: &Document) -> anyhow::Result<Vec<Value>> {
     let object: D::Object = serde_path_to_error::deserialize(&document.value)
         .map_err(|error| document.place.bad(format!("{}: {}", error.path(), error.inner())))?;
@@ -108,6 +119,11 @@ fn render_as<D: Domain>(domain: &D, document: &Document) -> anyhow::Result<Vec<V
     if let Some(error) = errors.into_iter().find(|e| e.category == Category::InvalidSpec) {
         let field = error.field.as_deref().unwrap_or("spec");
         return Err(document.place.bad(format!("{field}: {}", error.message)).into());
+    }
+    // Some say it in their own words only.
+    let ready = look.health.manual.as_ref().and_then(|own| own.conditions.get(types::READY));
+    if let Some(refusal) = ready.filter(|ready| ready.reason == reasons::INVALID_SPEC) {
+        return Err(document.place.bad(&refusal.message).into());
     }
     Ok(look.plan.tiers().concat().into_iter().map(|desired| desired.body.clone()).collect())
 }

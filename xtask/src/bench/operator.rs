@@ -30,6 +30,7 @@ impl Launch {
             "operator".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
             format!("--metrics-bind-address={metrics}"),
+            "--metrics-secure=false".to_owned(),
             "--health-probe-bind-address=0".to_owned(),
         ];
         Ok(Self {

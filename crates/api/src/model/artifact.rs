@@ -23,6 +23,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::schema;
 
+pub use rules::{LONG_NAME, MAX_NAME};
+
 /// Tag that is pushed where the spec gives none.
 pub const DEFAULT_TAG: &str = "latest";
 
@@ -212,17 +214,7 @@ pub struct Storage {
 
 /// The definition of `ModelArtifact` to install: the derived one plus the rule on the object's name.
 pub(crate) fn model_artifact_crd() -> CustomResourceDefinition {
-    let mut crd = ModelArtifact::crd();
-    let roots = crd
-        .spec
-        .versions
-        .iter_mut()
-        .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
-    for root in roots {
-        schema::finish(root);
-        root.x_kubernetes_validations = Some(vec![rules::name()]);
-    }
-    crd
+    schema::finish_crd(ModelArtifact::crd(), &rules::name(), |_| {})
 }
 
 /// The definition of `Artifact` to install: that of `ModelArtifact` under the names of `Artifact`.

@@ -184,18 +184,9 @@ const DESCRIBED: usize = 4;
 
 /// The definition to install: the derived one plus the rule on the object's name.
 pub(crate) fn crd() -> CustomResourceDefinition {
-    let mut crd = ModelService::crd();
-    let roots = crd
-        .spec
-        .versions
-        .iter_mut()
-        .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
-    for root in roots {
-        schema::finish(root);
+    schema::finish_crd(ModelService::crd(), &rules::name(), |root| {
         schema::describe_down_to(root, DESCRIBED);
-        root.x_kubernetes_validations = Some(vec![rules::name()]);
-    }
-    crd
+    })
 }
 
 /// Where the model is unpacked to unless the spec says otherwise.

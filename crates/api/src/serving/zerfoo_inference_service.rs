@@ -179,17 +179,7 @@ pub struct ZerfooInferenceServiceSpec {
 
 /// The definition to install: the derived one plus the rule on the object's name.
 pub(crate) fn crd() -> CustomResourceDefinition {
-    let mut crd = ZerfooInferenceService::crd();
-    let roots = crd
-        .spec
-        .versions
-        .iter_mut()
-        .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
-    for root in roots {
-        schema::finish(root);
-        root.x_kubernetes_validations = Some(vec![rules::name()]);
-    }
-    crd
+    schema::finish_crd(ZerfooInferenceService::crd(), &rules::name(), |_| {})
 }
 
 fn one() -> i32 {

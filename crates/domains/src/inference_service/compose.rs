@@ -7,13 +7,14 @@ use windlass_api::serving::zerfoo_inference_service::{
     Routing, TrafficMode, ZerfooInferenceService,
 };
 use windlass_engine::fetch::Fetched;
-use windlass_engine::health::{self, HttpRouteView, Inspection, ParentRef, ParentStatus};
+use windlass_engine::health::{Inspection, ParentRef};
 
 use super::Settings;
 use super::fetch::Answers;
 use super::names::Names;
 use super::traffic::{self, Seen, Traffic};
 use super::validate::{InvalidSpec, Wanted, validate};
+use crate::http_route;
 
 /// Everything that plan, health and status speak of.
 #[derive(Clone, Debug)]
@@ -112,24 +113,5 @@ pub(super) fn inspect_route(route: Option<&HttpRoute>, routing: &Routing) -> Ins
             port: parent.port,
         })
         .collect();
-    health::http_route(route.map(view).as_ref(), &parents)
-}
-
-fn view(route: &HttpRoute) -> HttpRouteView {
-    let parents = route.status.iter().flat_map(|status| &status.parents);
-    HttpRouteView {
-        metadata: route.metadata.clone(),
-        parents: parents
-            .map(|parent| ParentStatus {
-                parent: ParentRef {
-                    kind: parent.parent_ref.kind.clone(),
-                    name: parent.parent_ref.name.clone(),
-                    namespace: parent.parent_ref.namespace.clone(),
-                    section: parent.parent_ref.section_name.clone(),
-                    port: parent.parent_ref.port,
-                },
-                conditions: parent.conditions.clone(),
-            })
-            .collect(),
-    }
+    http_route::inspect(route, &parents)
 }

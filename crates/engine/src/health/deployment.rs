@@ -58,8 +58,13 @@ impl Delay {
             return Some(Self { state: State::Degraded, reason: "RolloutStalled", message });
         }
         // Pods of the old version may be all that is available, so they have to be gone as well.
-        if updated < wanted || total > updated {
-            let message = format!("{updated} of {wanted} pods are up to date");
+        let rolling = match total - updated {
+            _ if updated < wanted => Some(format!("{updated} of {wanted} pods are up to date")),
+            1 => Some("1 old pod still runs".to_owned()),
+            old if old > 1 => Some(format!("{old} old pods still run")),
+            _ => None,
+        };
+        if let Some(message) = rolling {
             return Some(Self { state: State::Progressing, reason: "RollingOut", message });
         }
         (available < wanted).then(|| Self {

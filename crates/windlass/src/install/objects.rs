@@ -71,8 +71,14 @@ fn pod(flags: &Flags) -> PodSpec {
 }
 
 fn container(flags: &Flags) -> Container {
-    let mut args: Vec<String> =
-        ["operator", "--leader-elect", "--metrics-bind-address=:8080"].map(str::to_owned).into();
+    let args = [
+        "operator",
+        "--leader-elect",
+        "--metrics-bind-address=:8080",
+        // Who scrapes needs no rights then. There is nothing in them to be kept from anybody.
+        "--metrics-secure=false",
+    ];
+    let mut args: Vec<String> = args.map(str::to_owned).into();
     if !flags.watch_namespaces.is_empty() {
         args.push(format!("--watch-namespaces={}", flags.watch_namespaces.join(",")));
     }

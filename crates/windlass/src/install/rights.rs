@@ -45,11 +45,15 @@ fn rules() -> Vec<PolicyRule> {
     rights.into_rules()
 }
 
-/// What it does in the cluster as a whole: notice which optional APIs there are, and look after
-/// children that lie in no namespace.
+/// What it does in the cluster as a whole: notice which optional APIs there are, look after
+/// children that lie in no namespace, and check who reads its metrics.
 fn cluster_rules() -> Vec<PolicyRule> {
     let mut rights = of_kinds(KindScope::Cluster);
     rights.add("apiextensions.k8s.io", "customresourcedefinitions", &["list", "watch"]);
+    // Who asks for the metrics over HTTPS. Endpoint pickers are given the same right by the
+    // operator, so it has to have it anyway.
+    rights.add("authentication.k8s.io", "tokenreviews", &["create"]);
+    rights.add("authorization.k8s.io", "subjectaccessreviews", &["create"]);
     rights.into_rules()
 }
 

@@ -2,8 +2,9 @@
 
 use std::{env, path::PathBuf};
 
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{ArgAction, Args};
 
+use super::{logging, server};
 use crate::{
     kinds::{self, KindName},
     names,
@@ -47,19 +48,14 @@ pub(crate) struct Flags {
     )]
     pub(crate) predecessor_leases: Vec<LeaseRef>,
 
-    /// Address for /metrics; 0 for none
-    #[arg(long, env = "WINDLASS_METRICS_BIND_ADDRESS", default_value = "0")]
-    pub(crate) metrics_bind_address: String,
+    #[command(flatten)]
+    pub(super) metrics: server::MetricsFlags,
     /// Address for /healthz and /readyz; 0 for none
     #[arg(long, env = "WINDLASS_HEALTH_PROBE_BIND_ADDRESS", default_value = ":8081")]
     pub(crate) health_probe_bind_address: String,
 
-    /// Form of log lines
-    #[arg(long, env = "WINDLASS_LOG_FORMAT", default_value = "json")]
-    pub(crate) log_format: LogFormat,
-    /// Least level to log: error, warn, info, debug, trace; or directives such as `info,kube=debug`
-    #[arg(long, env = "WINDLASS_LOG_LEVEL", default_value = "info", alias = "zap-log-level")]
-    pub(crate) log_level: String,
+    #[command(flatten)]
+    pub(super) logging: logging::Flags,
 
     #[command(flatten)]
     pub(crate) kinds: kinds::Flags,
@@ -80,12 +76,6 @@ fn lease(text: &str) -> Result<LeaseRef, String> {
     };
     let name = if text.is_empty() { String::new() } else { names::dns_subdomain(name)? };
     Ok(LeaseRef { namespace, name })
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    Json,
-    Text,
 }
 
 impl Flags {

@@ -2,15 +2,86 @@
 
 use std::{
     net::SocketAddr,
+    path::Path,
     sync::{Arc, OnceLock},
 };
 
 use anyhow::Context;
-use axum::{Router, extract::State, http::StatusCode, routing::get};
+use axum::{Router, extract::State, http::StatusCode, middleware, routing::get};
+use clap::{ArgAction, Args};
+use kube::Client;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
+use super::{
+    access::{self, Access},
+    tls::{self, Certificate, Files},
+};
 use crate::exit::BadInput;
+
+/// How the metrics are served, with the names and defaults of the Go originals.
+#[derive(Debug, Clone, Args)]
+#[group(id = "metrics")]
+pub(super) struct MetricsFlags {
+    /// Address for /metrics; 0 for none
+    #[arg(
+        long = "metrics-bind-address",
+        env = "WINDLASS_METRICS_BIND_ADDRESS",
+        default_value = "0"
+    )]
+    address: String,
+    /// Serve the metrics over HTTPS, to those who may `get` /metrics
+    #[arg(
+        long = "metrics-secure", env = "WINDLASS_METRICS_SECURE", num_args = 0..=1,
+        require_equals = true, default_missing_value = "true", default_value_t = true,
+        action = ArgAction::Set
+    )]
+    secure: bool,
+    /// Directory of the certificate for that; one of the operator's own making if empty
+    #[arg(
+        long = "metrics-cert-path",
+        env = "WINDLASS_METRICS_CERT_PATH",
+        value_name = "DIRECTORY",
+        default_value = "",
+        hide_default_value = true
+    )]
+    cert_path: String,
+    /// File of the certificate in it
+    #[arg(
+        long = "metrics-cert-name",
+        env = "WINDLASS_METRICS_CERT_NAME",
+        value_name = "FILE",
+        default_value = "tls.crt"
+    )]
+    cert_name: String,
+    /// File of its key
+    #[arg(
+        long = "metrics-cert-key",
+        env = "WINDLASS_METRICS_CERT_KEY",
+        value_name = "FILE",
+        default_value = "tls.key"
+    )]
+    cert_key: String,
+    /// Offer HTTP/2 too, on the metrics over HTTPS
+    #[arg(
+        long, env = "WINDLASS_ENABLE_HTTP2", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", default_value_t = false, action = ArgAction::Set
+    )]
+    enable_http2: bool,
+}
+
+impl MetricsFlags {
+    fn certificate(&self) -> anyhow::Result<Arc<Certificate>> {
+        if self.cert_path.is_empty() {
+            return Certificate::self_signed();
+        }
+        let folder = Path::new(&self.cert_path);
+        let files = Files { chain: folder.join(&self.cert_name), key: folder.join(&self.cert_key) };
+        let certificate = Certificate::read(&files)?;
+        tokio::spawn(certificate.clone().follow(files));
+        Ok(certificate)
+    }
+}
 
 /// What the controllers say of themselves.
 pub(super) trait Vitals: Send + Sync {
@@ -47,7 +118,11 @@ fn answer(good: bool, otherwise: &'static str) -> (StatusCode, &'static str) {
     if good { (StatusCode::OK, "ok") } else { (StatusCode::SERVICE_UNAVAILABLE, otherwise) }
 }
 
-pub(super) async fn serve_metrics(address: &str, registry: Registry) -> anyhow::Result<()> {
+pub(super) async fn serve_metrics(
+    flags: &MetricsFlags,
+    registry: Registry,
+    client: Client,
+) -> anyhow::Result<()> {
     let metrics = |State(registry): State<Arc<Registry>>| async move {
         let mut text = String::new();
         match prometheus_client::encoding::text::encode(&mut text, &registry) {
@@ -56,7 +131,15 @@ pub(super) async fn serve_metrics(address: &str, registry: Registry) -> anyhow::
         }
     };
     let router = Router::new().route("/metrics", get(metrics)).with_state(Arc::new(registry));
-    serve("metrics", "--metrics-bind-address", address, router).await
+    let (what, flag) = ("metrics", "--metrics-bind-address");
+    if !flags.secure {
+        return serve(what, flag, &flags.address, router).await;
+    }
+    let Some(listener) = listen(what, flag, &flags.address).await? else { return Ok(()) };
+    let guard = middleware::from_fn_with_state(Arc::new(Access::new(client)), access::guard);
+    let config = tls::config(flags.certificate()?, flags.enable_http2)?;
+    tokio::spawn(tls::serve(listener, config, router.layer(guard)));
+    Ok(())
 }
 
 async fn serve(
@@ -65,18 +148,27 @@ async fn serve(
     address: &str,
     router: Router,
 ) -> anyhow::Result<()> {
-    let Some(address) = parse(flag, address)? else { return Ok(()) };
-    let listener = TcpListener::bind(address)
-        .await
-        .with_context(|| format!("cannot listen on {address} for {what} ({flag})"))?;
-    let address = listener.local_addr()?;
-    tracing::info!(%address, "serving {what}");
+    let Some(listener) = listen(what, flag, address).await? else { return Ok(()) };
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {
             tracing::error!(%error, what, "server ended");
         }
     });
     Ok(())
+}
+
+async fn listen(
+    what: &'static str,
+    flag: &str,
+    address: &str,
+) -> anyhow::Result<Option<TcpListener>> {
+    let Some(address) = parse(flag, address)? else { return Ok(None) };
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address} for {what} ({flag})"))?;
+    let address = listener.local_addr()?;
+    tracing::info!(%address, "serving {what}");
+    Ok(Some(listener))
 }
 
 /// `host:port`, `:port` for all interfaces, `0` for none, as the Go originals have it.
@@ -95,7 +187,27 @@ fn parse(flag: &str, address: &str) -> Result<Option<SocketAddr>, BadInput> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        metrics: MetricsFlags,
+    }
+
+    #[test]
+    fn metrics_are_protected_unless_told_otherwise() {
+        for (given, want) in [
+            (&["x"][..], true),
+            (&["x", "--metrics-secure"], true),
+            (&["x", "--metrics-secure=false"], false),
+        ] {
+            let Command { metrics } = Command::parse_from(given);
+            assert_eq!((metrics.secure, metrics.enable_http2), (want, false), "{given:?}");
+        }
+    }
 
     #[test]
     fn addresses_are_read_as_in_go() {

@@ -2,13 +2,13 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
-use windlass_api::foreign::http_route::HttpRoute;
 use windlass_api::foreign::inference_pool::InferencePool;
 use windlass_engine::conditions::{ConditionUpdate, Observability, Status, find};
 use windlass_engine::fetch::Fetched;
-use windlass_engine::health::{self, HttpRouteView, Inspection, ParentRef, ParentStatus, PodsView};
+use windlass_engine::health::{self, Inspection, PodsView};
 use windlass_engine::state::State;
 
+use crate::http_route;
 use crate::model_service::compose::{ClusterRbac, Meaning, Observed, live, stays};
 use crate::model_service::pairing::Pairing;
 use crate::model_service::{reasons, replicas};
@@ -108,34 +108,8 @@ fn route(observed: &Observed, meaning: &Meaning) -> Option<ConditionUpdate> {
     let Some(answer) = &observed.answers.route else {
         return Some(missing(type_, "HTTPRoute (gateway.networking.k8s.io/v1)", "the route"));
     };
-    let parent = ParentRef {
-        kind: gateway.kind.clone(),
-        name: gateway.name.clone(),
-        namespace: gateway.namespace.clone(),
-        section: None,
-        port: None,
-    };
-    let view = answer.found().map(view);
-    Some(told(type_, &health::http_route(view.as_ref(), &[parent])))
-}
-
-fn view(route: &HttpRoute) -> HttpRouteView {
-    let parents = route.status.iter().flat_map(|status| &status.parents);
-    HttpRouteView {
-        metadata: route.metadata.clone(),
-        parents: parents
-            .map(|parent| ParentStatus {
-                parent: ParentRef {
-                    kind: parent.parent_ref.kind.clone(),
-                    name: parent.parent_ref.name.clone(),
-                    namespace: parent.parent_ref.namespace.clone(),
-                    section: parent.parent_ref.section_name.clone(),
-                    port: parent.parent_ref.port,
-                },
-                conditions: parent.conditions.clone(),
-            })
-            .collect(),
-    }
+    let parent = http_route::parent_ref(gateway);
+    Some(told(type_, &http_route::inspect(answer.found(), &[parent])))
 }
 
 fn mesh(observed: &Observed, meaning: &Meaning) -> Option<ConditionUpdate> {

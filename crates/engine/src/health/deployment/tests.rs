@@ -45,6 +45,19 @@ fn a_deployment_goes_from_missing_to_available() {
 }
 
 #[test]
+fn a_rollout_says_what_it_waits_for() {
+    for (total, updated, want) in [
+        (2, 0, "0 of 2 pods are up to date"),
+        (3, 1, "1 of 2 pods are up to date"),
+        (3, 2, "1 old pod still runs"),
+        (4, 2, "2 old pods still run"),
+    ] {
+        let status = json!({"replicas": total, "updatedReplicas": updated, "availableReplicas": 2});
+        assert_eq!(message(inspect(status, None)), want, "{updated} of {total}");
+    }
+}
+
+#[test]
 fn refused_pods_are_explained_by_the_deployment() {
     for (message, category) in [
         ("pods \"x\" is forbidden: exceeded quota: gpus", ResourceExhaustion),
