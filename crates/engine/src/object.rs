@@ -1,7 +1,8 @@
 //! An API object of any kind, as it came: the JSON text plus the few metadata the engine works with.
 //!
-//! Text instead of a tree keeps the caches small, and nothing but broken metadata can make an object
-//! unreadable: whether a domain's type fits is found out when the domain reads it.
+//! Text instead of a tree keeps the caches small, compressed all the more: most of it is managed
+//! fields, which repeat themselves. Nothing but broken metadata can make an object unreadable: whether a
+//! domain's type fits is found out when the domain reads it.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
@@ -25,7 +26,7 @@ pub struct Object {
     pub owners: Vec<OwnerReference>,
     pub deleting: bool,
     pub finalizers: Vec<String>,
-    json: Box<str>,
+    packed: Box<[u8]>,
 }
 
 /// The JSON text does not fit the type asked for.
@@ -39,7 +40,7 @@ pub struct Unreadable {
 
 impl Object {
     pub fn parse<K: DeserializeOwned>(&self) -> Result<K, Unreadable> {
-        serde_json::from_str(&self.json).map_err(|source| Unreadable {
+        serde_json::from_slice(&self.text()).map_err(|source| Unreadable {
             key: self.key.clone(),
             kind: std::any::type_name::<K>().rsplit("::").next().unwrap_or_default().to_owned(),
             source,
@@ -49,7 +50,12 @@ impl Object {
     /// The object as a tree.
     pub fn value(&self) -> Value {
         // The text was taken in whole by a parser, so it always parses.
-        serde_json::from_str(&self.json).unwrap_or_default()
+        serde_json::from_slice(&self.text()).unwrap_or_default()
+    }
+
+    fn text(&self) -> Vec<u8> {
+        // What we packed can always be unpacked.
+        lz4_flex::decompress_size_prepended(&self.packed).unwrap_or_default()
     }
 
     pub fn from_value(value: Value) -> Result<Self, serde_json::Error> {
@@ -95,7 +101,7 @@ impl From<Watched> for Object {
             owners: metadata.owner_references.unwrap_or_default(),
             deleting: metadata.deletion_timestamp.is_some(),
             finalizers: metadata.finalizers.unwrap_or_default(),
-            json,
+            packed: lz4_flex::compress_prepend_size(json.as_bytes()).into_boxed_slice(),
         }
     }
 }

@@ -246,3 +246,16 @@ fn m16_an_invalid_spec_changes_nothing() {
     let plan = plan_of(&invalid, settled(&base()));
     assert_eq!((plan.apply.len(), plan.delete.len(), plan.requeue_after), (0, 0, None));
 }
+
+/// Otherwise each pass that writes would have to compare everything once more.
+#[test]
+fn what_was_just_made_changes_no_plan() {
+    for service in [base(), split_with(json!({}))] {
+        let first = fresh(&service);
+        let second = plan_of(&service, settled(&service));
+        for (first, second) in first.apply.iter().zip(&second.apply) {
+            assert_eq!(first, second);
+        }
+        assert_eq!(first, second);
+    }
+}
