@@ -2,6 +2,8 @@
 
 /// From a manifest to Ready, and back to nothing.
 mod converge;
+/// Forms of the pool, the route and the mesh, and the way from one to another.
+mod forms;
 /// What somebody edits or deletes comes back.
 mod heal;
 /// APIs that come and go.
