@@ -10,6 +10,8 @@ mod heal;
 mod optional;
 /// What the predecessor made is taken over without replacing a pod.
 mod predecessor;
+/// Who decides how many pods there are.
+mod scale;
 
 use kube::{
     Api, ResourceExt,
