@@ -6,6 +6,8 @@ mod converge;
 mod forms;
 /// What somebody edits or deletes comes back.
 mod heal;
+/// What is refused, and by whom.
+mod input;
 /// APIs that come and go.
 mod optional;
 /// What the predecessor made is taken over without replacing a pod.
