@@ -12,6 +12,8 @@ mod input;
 mod optional;
 /// What the predecessor made is taken over without replacing a pod.
 mod predecessor;
+/// Nothing is written where nothing is to be done.
+mod quiet;
 /// Changes of pods: those that do not come to an end, and those of two roles at once.
 mod rollout;
 /// Who decides how many pods there are.
