@@ -30,8 +30,9 @@ use super::settings::Settings;
 /// Events of pods are not watched; while one may come that explains a pod, they are read again.
 const EXPLAIN_AGAIN: Duration = Duration::from_secs(30);
 
-/// What stands in the way is not ours and therefore not watched.
-const CONFLICT_AGAIN: Duration = Duration::from_secs(300);
+/// The end of what stands in the way is told to the service that it belongs to, not to this one. A
+/// look costs no request: all of it is in the watch caches.
+const CONFLICT_AGAIN: Duration = Duration::from_secs(10);
 
 pub(super) fn plan(settings: &Settings, object: &ModelService, observed: &Observed) -> Plan {
     let mut plan = Plan::default();
