@@ -10,6 +10,8 @@ mod heal;
 mod input;
 /// APIs that come and go.
 mod optional;
+/// Names that two services share, and objects that somebody else made.
+mod ownership;
 /// What the predecessor made is taken over without replacing a pod.
 mod predecessor;
 /// Nothing is written where nothing is to be done.
