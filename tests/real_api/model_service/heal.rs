@@ -131,6 +131,15 @@ async fn the_token_secret_comes_back_with_the_next_change_of_the_spec() {
     space.edit::<ModelService>("a", args("--two")).await;
     let third = eventually("another token", token, filled).await.unwrap();
     assert_ne!(third.uid(), first.uid());
+
+    // With its account the token ends, so it is made again at once.
+    delete(&space, "ServiceAccount", "a-epp").await;
+    let replaced =
+        |secret: &Option<Secret>| filled(secret) && secret.as_ref().unwrap().uid() != third.uid();
+    let fourth = eventually("a token of the new account", token, replaced).await.unwrap();
+    let account = see(&space, "ServiceAccount", "a-epp", |_| true).await;
+    let uid = &fourth.annotations()["kubernetes.io/service-account.uid"];
+    assert_eq!(account["metadata"]["uid"], *uid);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -239,6 +239,18 @@ fn the_token_secret_is_made_once_for_each_generation() {
 }
 
 #[test]
+fn the_token_secret_is_replaced_with_the_account_that_it_speaks_for() {
+    let service = seen(with_pool());
+    let cluster = Answers { epp_account: Fetched::Missing, ..settled(&service) };
+    let plan = plan_of(&service, cluster);
+    let first: Vec<_> = plan.removals(When::BeforeApply).map(|gone| &gone.key.name).collect();
+    assert_eq!(first, [&names().token_secret()]);
+    assert!(has(&plan, "Secret", &names().token_secret()));
+    let unmarked = Answers { epp_account: Fetched::Missing, ..empty_cluster() };
+    assert_eq!(deleted(&plan_of(&service, unmarked)), [""; 0], "there was none yet");
+}
+
+#[test]
 fn the_token_secret_goes_before_the_mark_that_tells_of_it() {
     let plain = edited(&with_pool(), json!({ "inferencePool": null }));
     let plan = plan_of(&plain, settled(&with_pool()));
