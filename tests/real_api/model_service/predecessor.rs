@@ -163,6 +163,35 @@ async fn everything_that_the_predecessor_made_is_taken_over_in_place() {
     assert!(find(&space, "ClusterRoleBinding", &rbac).await.is_none());
 }
 
+/// As after a restore from a backup: its labels are all that tells whose they are.
+#[tokio::test(flavor = "multi_thread")]
+async fn m03_what_the_predecessor_made_is_adopted_without_its_owner() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("restored").await;
+    let mut left = leave_everything(&space).await;
+    left.retain(|object| object["metadata"]["ownerReferences"].is_array());
+    left.retain(|object| object["kind"] != "Secret");
+    for object in &left {
+        let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
+        let lost = json!({ "metadata": { "ownerReferences": null } });
+        super::edit(&space, kind.as_str().unwrap(), name.as_str().unwrap(), &lost).await;
+    }
+    let pods_before = pods(&space).await;
+    let _operator = Operator::start(&cluster, &space).await;
+    let service = space.get::<ModelService>("a").await.unwrap();
+    for before in &left {
+        let kind = before["kind"].as_str().unwrap();
+        let name = before["metadata"]["name"].as_str().unwrap();
+        let adopted = |now: &Value| {
+            now["metadata"]["ownerReferences"][0]["uid"].as_str() == service.uid().as_deref()
+        };
+        let now = see(&space, kind, name, adopted).await;
+        assert_eq!(now["metadata"]["uid"], before["metadata"]["uid"], "{kind} {name}");
+    }
+    wait(&space, "a", "Ready", "True", "AllReplicasReady").await;
+    assert_eq!(pods(&space).await, pods_before, "no pod was replaced");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn serving_pods_of_the_predecessor_are_not_replaced() {
     let Some(cluster) = Cluster::shared().await else { return };
