@@ -126,10 +126,12 @@ fn told(object: &DynamicObject, deleted: bool) -> Happening {
     if deleted {
         return Happening::PodIsGone(name);
     }
-    let args = &object.data["spec"]["containers"][0]["args"];
-    let length = args.as_array().unwrap().iter().find(|arg| arg.to_string().contains("max-model"));
-    let role = object.labels()["llm-d.ai/role"].clone();
-    Happening::PodIsThere(name, role, length.unwrap().to_string())
+    // A Deployment counts as a pod: from now on it may have one like this at any time.
+    let template = object.data.pointer("/spec/template").unwrap_or(&object.data);
+    let args = template["spec"]["containers"][0]["args"].as_array().unwrap();
+    let length = args.iter().find(|arg| arg.to_string().contains("max-model")).unwrap();
+    let component = &object.labels()["app.kubernetes.io/component"];
+    Happening::PodIsThere(name, component.replace("model-", ""), length.to_string())
 }
 
 /// Takes notes for as long as the test runs.
@@ -217,7 +219,9 @@ async fn pods_of_two_revisions_are_never_offered_together_not_even_by_a_killed_o
     make_ready(&space, "a").await;
     wait(&space, "a", "RolesPaired", "True", "Paired").await;
     let story = Story::default();
-    record(of_kind(&space, "Pod"), "llm-d.ai/model=a", &story);
+    let serving = "app.kubernetes.io/component in (model-decode,model-prefill)";
+    record(of_kind(&space, "Deployment"), serving, &story);
+    record(of_kind(&space, "Pod"), serving, &story);
     record(of_kind(&space, "InferencePool"), super::OURS, &story);
 
     ask_for(&space, 4096).await;
