@@ -28,6 +28,20 @@ async fn change_engine(space: &Space, engine: Value) {
     space.edit::<ModelService>("a", json!({ "spec": { "engine": engine } })).await;
 }
 
+/// Asks for the new image in another second than that of the pods there are: their age, which tells
+/// old from new, is counted in seconds.
+async fn ask_for_new_pods(space: &Space) {
+    let pods = space.api::<Pod>().list(&ListParams::default()).await.unwrap();
+    let newest = pods.iter().filter_map(|pod| pod.creation_timestamp()).max().unwrap().0;
+    eventually(
+        "another second",
+        async || jiff::Timestamp::now().as_second(),
+        |now| *now > newest.as_second(),
+    )
+    .await;
+    change_engine(space, json!({ "image": IMAGE })).await;
+}
+
 /// Selects the pods of the new image, once there is a set of them.
 async fn new_pods(space: &Space) -> String {
     until("a set of new pods", || async {
@@ -47,7 +61,7 @@ async fn m08_a_new_image_that_never_starts_is_a_failure_with_the_cause_that_the_
     create(&space, "a", json!({})).await;
     make_ready(&space, "a").await;
 
-    change_engine(&space, json!({ "image": IMAGE })).await;
+    ask_for_new_pods(&space).await;
     let text = format!("Back-off pulling image \"{IMAGE}\": manifest unknown");
     kubelet::hold_pods(&space, &new_pods(&space).await, 1, "ImagePullBackOff", &text).await;
     let failed = |object: &Value| object["status"]["phase"] == "Failed";
@@ -83,7 +97,7 @@ async fn m08_a_rollout_past_its_deadline_has_failed_for_want_of_what_its_pod_lac
     create(&space, "a", json!({})).await;
     make_ready(&space, "a").await;
 
-    change_engine(&space, json!({ "image": IMAGE })).await;
+    ask_for_new_pods(&space).await;
     let selector = new_pods(&space).await;
     let text = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu";
     let pod = until("a new pod", || async {
@@ -99,7 +113,13 @@ async fn m08_a_rollout_past_its_deadline_has_failed_for_want_of_what_its_pod_lac
     };
     eventually("the scheduler's words", || super::read(&space, "a"), waits).await;
 
-    age(&space, "a-decode").await;
+    until("a deadline that has passed", || async {
+        age(&space, "a-decode").await;
+        let deployment = super::find(&space, "Deployment", "a-decode").await.unwrap();
+        let conditions = deployment["status"]["conditions"].to_string();
+        if conditions.contains("ProgressDeadlineExceeded") { Ok(()) } else { Err(conditions) }
+    })
+    .await;
     let object = wait(&space, "a", "Ready", "False", "ProgressDeadlineExceeded").await;
     assert_eq!(object["status"]["phase"], "Failed");
     let message = condition(&object, "Ready")["message"].as_str().unwrap();

@@ -10,6 +10,7 @@ use windlass_tests::{
 };
 
 use super::{create, make_ready, see, wait};
+use crate::quiet::settle;
 
 async fn size(space: &Space, name: &str) -> Option<i32> {
     space.get::<Deployment>(name).await.unwrap().spec.unwrap().replicas
@@ -61,11 +62,13 @@ async fn m07_whoever_scales_the_deployment_decides_until_the_spec_asks_for_anoth
     create(&space, "a", json!({})).await;
     make_ready(&space, "a").await;
 
-    let scale = |to: &str| {
+    // With no pass under way, which would not know of it.
+    let scale = async |operator: &Operator, to: &str| {
+        settle(&cluster, operator).await;
         let replicas = format!("--replicas={to}");
         cluster.kubectl(&["-n", &space.name, "scale", "deployment/a-decode", &replicas], "");
     };
-    scale("3");
+    scale(&operator, "3").await;
     let counted = |object: &Value| object["status"]["decodeReplicas"] == 3;
     eventually("three in the status", || super::read(&space, "a"), counted).await;
     // Neither another change of the service nor another process sets it back.
@@ -79,7 +82,7 @@ async fn m07_whoever_scales_the_deployment_decides_until_the_spec_asks_for_anoth
 
     ask_for(&space, 5).await;
     wait_size(&space, "a-decode", 5).await;
-    scale("0");
+    scale(&operator, "0").await;
     wait(&space, "a", "Ready", "False", "ScaledToZero").await;
     assert_eq!(size(&space, "a-decode").await, Some(0));
     ask_for(&space, 1).await;
