@@ -187,7 +187,7 @@ impl Applier {
         desired: &Desired,
         live: &Object,
     ) -> Result<Step, Error> {
-        if !self.is_ours(parent, desired.ownership, live) {
+        if !self.is_ours(parent, desired.ownership, live) && !self.is_orphan(desired, live) {
             return Err(if is_left_behind(parent, live) {
                 let what = describe(desired);
                 let message = format!("{what} is of an earlier {} and about to go", parent.kind);

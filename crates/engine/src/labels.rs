@@ -16,6 +16,7 @@ use pattern::Pattern;
 
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 pub const COMPONENT: &str = "app.kubernetes.io/component";
+pub const NAME: &str = "app.kubernetes.io/name";
 
 const METADATA: [&str; 2] = ["metadata", "labels"];
 const ANNOTATIONS: [&str; 2] = ["metadata", "annotations"];

@@ -1,24 +1,22 @@
 use k8s_openapi::api::{
-    apps::v1::Deployment,
     core::v1::{ConfigMap, Secret},
     rbac::v1::ClusterRole,
 };
-use kube::{Api, ResourceExt};
+use kube::Api;
 use serde_json::json;
 use windlass_api::model::model_service::ModelService;
 use windlass_tests::{
-    Operator, audit, eventually,
+    Cluster, Operator, audit, eventually,
     operator::{METRICS, Setup},
-    until,
 };
 
-use super::{children, cluster, condition, create, run_pods, wait};
+use super::{children, condition, create, everything, make_ready, wait};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn s01_a_service_becomes_its_children_and_is_ready_when_its_pods_are() {
-    let Some(cluster) = cluster().await else { return };
+    let Some(cluster) = Cluster::shared().await else { return };
     let space = cluster.space("serving").await;
-    let setup = Setup { everywhere: true, ..Setup::default().with(METRICS) };
+    let setup = Setup::default().with(METRICS);
     let operator = Operator::start_with(&cluster, &space, &setup).await;
     create(&space, "qwen3-32b", json!({})).await;
     wait(&space, "qwen3-32b", "Ready", "False", "PodsStarting").await;
@@ -36,14 +34,7 @@ async fn s01_a_service_becomes_its_children_and_is_ready_when_its_pods_are() {
         "RoleBinding qwen3-32b-epp",
     ];
     assert_eq!(children(&space).await, want);
-    until("readiness", || async {
-        run_pods(&space).await;
-        let object = space.get::<ModelService>("qwen3-32b").await.unwrap();
-        let object = serde_json::to_value(object).unwrap();
-        let ready = condition(&object, "Ready")["status"] == "True";
-        if ready { Ok(()) } else { Err(object["status"].to_string()) }
-    })
-    .await;
+    make_ready(&space, "qwen3-32b").await;
     let object = wait(&space, "qwen3-32b", "Ready", "True", "AllReplicasReady").await;
     assert_eq!(object["status"]["phase"], "Ready");
     assert_eq!(condition(&object, "Ready")["message"], "All 2 replicas are ready");
@@ -60,16 +51,10 @@ async fn s01_a_service_becomes_its_children_and_is_ready_when_its_pods_are() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn s04_s08_s15_prefill_comes_and_goes_and_cluster_rights_end_with_the_service() {
-    let Some(cluster) = cluster().await else { return };
+    let Some(cluster) = Cluster::shared().await else { return };
     let space = cluster.space("paired").await;
-    let setup = Setup { everywhere: true, ..Setup::default() };
-    let operator = Operator::start_with(&cluster, &space, &setup).await;
-    let more = json!({
-        "routingProxy": {}, "prefill": { "replicas": 1 },
-        "inferencePool": { "endpointPicker": { "replicas": 3 } },
-        "monitoring": { "podMonitor": { "enabled": true } },
-    });
-    create(&space, "a", more).await;
+    let operator = Operator::start(&cluster, &space).await;
+    create(&space, "a", everything()).await;
     let object = wait(&space, "a", "Ready", "False", "PodsStarting").await;
     assert_eq!(object["metadata"]["finalizers"], json!(["model.otterscale.io/epp-cluster-rbac"]));
     // In an order in which each of them is accepted at once: a binding after its role.
@@ -105,23 +90,4 @@ async fn s04_s08_s15_prefill_comes_and_goes_and_cluster_rights_end_with_the_serv
     eventually("its end", || space.get::<ModelService>("a"), Option::is_none).await;
     assert!(roles.get_opt(&name).await.unwrap().is_none(), "gone before the service");
     eventually("no children", || children(&space), Vec::is_empty).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn m11_what_needs_a_missing_api_is_left_out_until_it_is_there() {
-    let Some(cluster) = windlass_tests::Cluster::private(&[]).await else { return };
-    let space = cluster.space("bare").await;
-    let setup = Setup { everywhere: true, ..Setup::default() };
-    let _operator = Operator::start_with(&cluster, &space, &setup).await;
-    create(&space, "a", json!({})).await;
-    let object = wait(&space, "a", "Ready", "False", "PodsStarting").await;
-    for type_ in ["PoolAccepted", "RouteAccepted", "MonitorsReady", "MeshConfigured"] {
-        assert_eq!(condition(&object, type_)["reason"], "APIMissing", "{object}");
-    }
-    let decode = space.get::<Deployment>("a-decode").await.unwrap();
-    assert_eq!(decode.name_any(), "a-decode");
-    cluster.apply_crds(&["prometheus-operator"]);
-    let resource = ("monitoring.coreos.com", "v1", "PodMonitor");
-    let monitors = || super::names(&space, resource.0, resource.1, resource.2);
-    eventually("the monitor", monitors, |names| names.contains(&"a-decode".to_owned())).await;
 }

@@ -1,118 +1,216 @@
-use k8s_openapi::api::apps::v1::Deployment;
+mod objects;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Pod, Secret},
+};
 use kube::{
     Api, ResourceExt,
-    api::{ApiResource, DynamicObject, PostParams},
+    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     core::GroupVersionKind,
 };
 use serde_json::{Value, json};
 use windlass_api::model::model_service::ModelService;
-use windlass_tests::{Operator, Space, eventually, operator::Setup};
+use windlass_tests::{
+    Cluster, Operator, Space, audit, eventually, kubelet,
+    operator::{METRICS, Setup},
+};
 
-use super::{cluster, create, wait};
+use super::{OURS, create, everything, find, see, wait};
+use objects::{DECODE, Of};
 
-/// As the predecessor writes: a plain create or update of the whole object.
+const MANAGER: &str = "manager";
+
+/// As the predecessor writes: a plain create of the whole object.
 async fn write(space: &Space, object: &Value) {
     let (group, version) =
         object["apiVersion"].as_str().unwrap().rsplit_once('/').unwrap_or(("", "v1"));
     let kind = object["kind"].as_str().unwrap();
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    let api: Api<DynamicObject> =
-        Api::namespaced_with(space.client.clone(), &space.name, &resource);
-    let params = PostParams { field_manager: Some("manager".to_owned()), ..Default::default() };
+    let client = space.client.clone();
+    let api: Api<DynamicObject> = if kind.starts_with("Cluster") {
+        Api::all_with(client, &resource)
+    } else {
+        Api::namespaced_with(client, &space.name, &resource)
+    };
+    let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
     api.create(&params, &serde_json::from_value(object.clone()).unwrap()).await.unwrap();
 }
 
-/// What the predecessor makes of the service's decode pods: no probes, a version label, plain HTTP.
-fn decode(service: &ModelService) -> Value {
-    let standard = json!({
-        "app.kubernetes.io/name": "a", "app.kubernetes.io/component": "model-decode",
-        "app.kubernetes.io/part-of": "otterscale-system",
-        "app.kubernetes.io/managed-by": "model-operator",
+/// Its finalizer comes with an update of the whole service, and with it fields that nobody asked for.
+async fn write_finalizer(space: &Space) -> ModelService {
+    let mut service = space.get::<ModelService>("a").await.unwrap();
+    service.metadata.finalizers = Some(vec!["model.otterscale.io/epp-cluster-rbac".to_owned()]);
+    let mut service = serde_json::to_value(service).unwrap();
+    service["spec"]["decode"]["resources"] = json!({});
+    service["spec"]["prefill"]["resources"] = json!({});
+    service["spec"]["prefill"]["parallelism"] = json!({});
+    service["spec"]["inferencePool"]["endpointPicker"]["resources"] = json!({});
+    let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
+    let service = serde_json::from_value(service).unwrap();
+    space.api::<ModelService>().replace("a", &params, &service).await.unwrap()
+}
+
+async fn write_status(space: &Space, service: &ModelService) {
+    let generation = service.metadata.generation;
+    let status = json!({
+        "phase": "Ready", "observedGeneration": generation,
+        "decodeReady": 2, "decodeReplicas": 2, "prefillReady": 1, "prefillReplicas": 1,
+        "conditions": [{
+            "type": "Ready", "status": "True", "reason": "AllReplicasReady",
+            "message": "All 3 replicas are ready", "observedGeneration": generation,
+            "lastTransitionTime": "2024-01-01T00:00:00Z",
+        }],
     });
-    let mut selector = standard.clone();
-    for (key, value) in [("inferenceServing", "true"), ("model", "a"), ("role", "decode")] {
-        selector[format!("llm-d.ai/{key}")] = json!(value);
+    let params = PatchParams { field_manager: Some(MANAGER.into()), ..Default::default() };
+    let patch = Patch::Merge(json!({ "status": status }));
+    space.api::<ModelService>().patch_status("a", &params, &patch).await.unwrap();
+}
+
+fn is_ours(object: &Value) -> bool {
+    let managers = object["metadata"]["managedFields"].as_array();
+    let by = |who: &str| managers.into_iter().flatten().any(|entry| entry["manager"] == who);
+    by("model-operator") && !by(MANAGER)
+}
+
+/// Names and uids of the pods there are.
+async fn pods(space: &Space) -> BTreeMap<String, Option<String>> {
+    let found = space.api::<Pod>().list(&ListParams::default().labels(OURS)).await.unwrap();
+    found.iter().map(|pod| (pod.name_any(), pod.uid())).collect()
+}
+
+/// All that the predecessor leaves, with its pods running.
+async fn leave_everything(space: &Space) -> Vec<Value> {
+    create(space, "a", everything()).await;
+    let service = write_finalizer(space).await;
+    let objects = Of { service: &service, namespace: &space.name, split: true }.everything();
+    for object in &objects {
+        write(space, object).await;
     }
-    let (mut labels, mut pod_labels) = (standard, selector.clone());
-    labels["app.kubernetes.io/version"] = json!("v1.0.1");
-    pod_labels["app.kubernetes.io/version"] = json!("v1.0.1");
-    let security =
-        json!({ "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } });
-    let script = "set -euo pipefail\nexport KITOPS_HOME=\"${KITOPS_HOME:-/tmp/model-oci}\"\n\
-                  mkdir -p \"$KITOPS_HOME\"\n\
-                  kit unpack \"$OCI_MODEL_IMAGE\" --plain-http -o -d \"$MODEL_MOUNT_PATH\"\n";
-    let env = |pairs: &[(&str, &str)]| -> Vec<Value> {
-        pairs.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
+    kubelet::run_all_until(space, OURS, 6).await;
+    let token = || space.get::<Secret>("a-epp-sa-metrics-reader-secret");
+    let filled = |secret: &Option<Secret>| secret.as_ref().is_some_and(|s| s.data.is_some());
+    eventually("the token", token, filled).await;
+    write_status(space, &service).await;
+    for name in ["a-decode", "a-prefill", "a-epp"] {
+        let available = |now: &Value| now["status"]["availableReplicas"] == now["spec"]["replicas"];
+        see(space, "Deployment", name, available).await;
+    }
+    let mut left = Vec::new();
+    for object in &objects {
+        let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
+        left.push(find(space, kind.as_str().unwrap(), name.as_str().unwrap()).await.unwrap());
+    }
+    left
+}
+
+/// What the predecessor wanted is what is wanted; the Secret is not even looked at.
+fn assert_content_stays(before: &Value, now: &Value) {
+    let field = match before["kind"].as_str().unwrap() {
+        "Secret" => "",
+        "Deployment" => "/spec/template",
+        "ConfigMap" => "/data",
+        "Role" | "ClusterRole" => "/rules",
+        "RoleBinding" | "ClusterRoleBinding" => "/subjects",
+        "DestinationRule" => "/spec/host",
+        _ => "/spec",
     };
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {
-            "name": "a-decode", "labels": labels,
-            "ownerReferences": [{
-                "apiVersion": "model.otterscale.io/v1alpha1", "kind": "ModelService", "name": "a",
-                "uid": service.metadata.uid, "controller": true, "blockOwnerDeletion": true,
-            }],
-        },
-        "spec": {
-            "replicas": 2, "selector": { "matchLabels": selector },
-            "template": {
-                "metadata": { "labels": pod_labels },
-                "spec": {
-                    "automountServiceAccountToken": false,
-                    "securityContext": {
-                        "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } },
-                    "initContainers": [{
-                        "name": "model-unpack", "image": "ghcr.io/kitops-ml/kitops:v1.11.0",
-                        "command": ["/bin/sh", "-c"], "args": [script],
-                        "env": env(&[
-                            ("OCI_MODEL_IMAGE", "registry.example.com/models/qwen3-32b:v1"),
-                            ("MODEL_MOUNT_PATH", "/models"), ("KITOPS_HOME", "/tmp/model-oci"),
-                        ]),
-                        "volumeMounts": [
-                            { "name": "model-tmp", "mountPath": "/tmp/model-oci" },
-                            { "name": "model", "mountPath": "/models" },
-                        ],
-                        "securityContext": security,
-                    }],
-                    "containers": [{
-                        "name": "vllm", "image": "vllm/vllm-openai:v0.8.0",
-                        "command": ["vllm", "serve"],
-                        "args": ["/models", "--port", "8000", "--served-model-name",
-                            "qwen/Qwen3-32B", "--tensor-parallel-size", "4", "--max-model-len=8192"],
-                        "env": env(&[("TP_SIZE", "4"), ("DP_SIZE", "1"), ("DP_SIZE_LOCAL", "1")]),
-                        "ports": [{ "name": "http", "containerPort": 8000, "protocol": "TCP" }],
-                        "resources": { "limits": { "nvidia.com/gpu": "4" },
-                            "requests": { "nvidia.com/gpu": "4" } },
-                        "volumeMounts": [
-                            { "name": "model", "mountPath": "/models", "readOnly": true }],
-                        "securityContext": security,
-                    }],
-                    "volumes": [
-                        { "name": "model", "emptyDir": {} }, { "name": "model-tmp", "emptyDir": {} }],
-                },
-            },
-        },
-    })
+    assert_eq!(now.pointer(field), before.pointer(field), "{field} of {before}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_that_the_predecessor_made_is_taken_over_in_place() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("whole").await;
+    let left = leave_everything(&space).await;
+    assert_eq!(left.len(), 17);
+    let pods_before = pods(&space).await;
+
+    let setup = Setup::default().with(METRICS);
+    let mut operator = Operator::start_with(&cluster, &space, &setup).await;
+    wait(&space, "a", "EPPReady", "True", "DeploymentAvailable").await;
+    wait(&space, "a", "Ready", "True", "AllReplicasReady").await;
+    for before in &left {
+        let kind = before["kind"].as_str().unwrap();
+        let name = before["metadata"]["name"].as_str().unwrap();
+        // Secrets are never read, so what others hold there stays theirs.
+        let taken = |now: &Value| kind == "Secret" || is_ours(now);
+        let now = see(&space, kind, name, taken).await;
+        assert_eq!(now["metadata"]["uid"], before["metadata"]["uid"], "{kind} {name}");
+        assert_content_stays(before, &now);
+    }
+    assert_eq!(pods(&space).await, pods_before, "no pod was replaced");
+
+    // Its rule asked for TLS on the metrics port too, which does not speak it.
+    let rule = find(&space, "DestinationRule", "a-epp").await.unwrap();
+    assert!(rule["spec"]["trafficPolicy"].get("tls").is_none(), "M20: {rule}");
+
+    // The next pass, and another process, find nothing left to do.
+    let settled = crate::quiet::settle(&cluster, &operator).await;
+    operator.kill();
+    operator.restart(&space, &setup);
+    operator.wait_for_passes(1).await;
+    assert_eq!(audit::writes(&cluster.audit_log, &operator.user)[settled..], []);
+    assert!(
+        !audit::writes(&cluster.audit_log, &operator.user).iter().any(|w| w.verb == "delete"),
+        "nothing was deleted"
+    );
+    assert_eq!(pods(&space).await, pods_before, "no pod was replaced");
+
+    // What it left is cleaned up with the service.
+    let rbac = format!("{}-a-epp", space.name);
+    space.delete::<ModelService>("a").await;
+    eventually("its end", || space.get::<ModelService>("a"), Option::is_none).await;
+    assert!(find(&space, "ClusterRole", &rbac).await.is_none());
+    assert!(find(&space, "ClusterRoleBinding", &rbac).await.is_none());
+}
+
+/// As after a restore from a backup: its labels are all that tells whose they are.
+#[tokio::test(flavor = "multi_thread")]
+async fn m03_what_the_predecessor_made_is_adopted_without_its_owner() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("restored").await;
+    let mut left = leave_everything(&space).await;
+    left.retain(|object| object["metadata"]["ownerReferences"].is_array());
+    left.retain(|object| object["kind"] != "Secret");
+    for object in &left {
+        let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
+        let lost = json!({ "metadata": { "ownerReferences": null } });
+        super::edit(&space, kind.as_str().unwrap(), name.as_str().unwrap(), &lost).await;
+    }
+    let pods_before = pods(&space).await;
+    let _operator = Operator::start(&cluster, &space).await;
+    let service = space.get::<ModelService>("a").await.unwrap();
+    for before in &left {
+        let kind = before["kind"].as_str().unwrap();
+        let name = before["metadata"]["name"].as_str().unwrap();
+        let adopted = |now: &Value| {
+            now["metadata"]["ownerReferences"][0]["uid"].as_str() == service.uid().as_deref()
+        };
+        let now = see(&space, kind, name, adopted).await;
+        assert_eq!(now["metadata"]["uid"], before["metadata"]["uid"], "{kind} {name}");
+    }
+    wait(&space, "a", "Ready", "True", "AllReplicasReady").await;
+    assert_eq!(pods(&space).await, pods_before, "no pod was replaced");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn serving_pods_of_the_predecessor_are_not_replaced() {
-    let Some(cluster) = cluster().await else { return };
+    let Some(cluster) = Cluster::shared().await else { return };
     let space = cluster.space("taken").await;
     let service = create(&space, "a", json!({})).await;
-    write(&space, &decode(&service)).await;
+    let of = Of { service: &service, namespace: &space.name, split: false };
+    write(&space, &of.serving(DECODE)).await;
     let read = || async { space.get::<Deployment>("a-decode").await.unwrap() };
     let template =
         |d: &Deployment| serde_json::to_value(&d.spec.as_ref().unwrap().template).unwrap();
     let before = read().await;
 
-    let setup = Setup { everywhere: true, ..Setup::default() };
-    let _operator = Operator::start_with(&cluster, &space, &setup).await;
+    let _operator = Operator::start(&cluster, &space).await;
     wait(&space, "a", "Ready", "False", "PodsStarting").await;
-    let ours = |deployment: &Deployment| {
-        let managers = deployment.managed_fields();
-        managers.iter().any(|entry| entry.manager.as_deref() == Some("model-operator"))
-    };
+    let ours = |deployment: &Deployment| is_ours(&serde_json::to_value(deployment).unwrap());
     let taken = eventually("the take-over", read, ours).await;
     assert_eq!(template(&taken), template(&before));
     assert_eq!(taken.uid(), before.uid());

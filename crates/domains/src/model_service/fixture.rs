@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStatus};
+use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     FieldsV1, ManagedFieldsEntry, OwnerReference,
 };
@@ -295,6 +296,7 @@ pub(super) fn settled(service: &ModelService) -> Answers {
         decode: Fetched::Found(live(service, Role::Decode)),
         prefill: found(prefill.is_some(), &|| live(service, Role::Prefill)),
         epp: Fetched::Found(live_epp(service)),
+        epp_account: Fetched::Found(ServiceAccount::default()),
         pool: Some(Fetched::Found(pool(&fresh(service)))),
         ..empty_cluster()
     }

@@ -30,8 +30,9 @@ use super::settings::Settings;
 /// Events of pods are not watched; while one may come that explains a pod, they are read again.
 const EXPLAIN_AGAIN: Duration = Duration::from_secs(30);
 
-/// What stands in the way is not ours and therefore not watched.
-const CONFLICT_AGAIN: Duration = Duration::from_secs(300);
+/// The end of what stands in the way is told to the service that it belongs to, not to this one. A
+/// look costs no request: all of it is in the watch caches.
+const CONFLICT_AGAIN: Duration = Duration::from_secs(10);
 
 pub(super) fn plan(settings: &Settings, object: &ModelService, observed: &Observed) -> Plan {
     let mut plan = Plan::default();
@@ -89,13 +90,19 @@ fn apply_picker(
     plan.apply(&epp_service::epp_service(names, wanted.epp.port));
     plan.apply(&epp_role::epp_role(names, wanted.epp.replicas));
     plan.apply(&epp_role::epp_role_binding(names));
-    if wanted.token_secret && token_mark(observed) != Some(generation) {
+    let outlived = token_is_gone(observed);
+    if wanted.token_secret && (outlived || token_mark(observed) != Some(generation)) {
         // Written once for each generation: whether it exists cannot be read.
         let secret = epp_token_secret::epp_token_secret(names);
         plan.add(&secret, Ownership::Owned, Strategy::CreateBlind);
     }
     let token = wanted.token_secret.then_some(generation);
     plan.apply(&epp_deployment::epp_deployment(blueprint, &meaning.epp, token));
+}
+
+/// A token ends with its account. The control plane removes its Secret some time later.
+fn token_is_gone(observed: &Observed) -> bool {
+    observed.answers.epp_account.is_missing() && token_mark(observed).is_some()
 }
 
 fn token_mark(observed: &Observed) -> Option<i64> {
@@ -194,8 +201,8 @@ fn remove(plan: &mut Plan, object: &ModelService, observed: &Observed, meaning: 
     {
         plan.delete::<InferencePool>(namespace, names.epp(), after);
     }
-    if !wanted.token_secret && token_mark(observed).is_some() {
-        // Before the mark goes that tells of it.
+    if token_is_gone(observed) || (!wanted.token_secret && token_mark(observed).is_some()) {
+        // Before the mark goes that tells of it, and before another one takes its name.
         plan.delete_blind::<Secret>(namespace, &names.token_secret(), When::BeforeApply);
     }
     if meaning.cluster_rbac == ClusterRbac::NotWanted {

@@ -8,9 +8,28 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Map, Value, json};
 
 use super::{Applier, failed};
-use crate::{error::Error, object::Object, plan::Desired};
+use crate::{
+    error::Error,
+    labels::{COMPONENT, MANAGED_BY, NAME},
+    object::Object,
+    plan::{Desired, Ownership},
+};
 
 impl Applier {
+    /// Whether a predecessor made this very object and its owner was lost since, as after a restore
+    /// from a backup. A predecessor writes no label of ours, but it does write the usual ones.
+    pub(super) fn is_orphan(&self, desired: &Desired, live: &Object) -> bool {
+        let labels = &desired.body["metadata"]["labels"];
+        let agrees = |key: &str| {
+            live.labels.get(key).is_some_and(|value| labels[key].as_str() == Some(value))
+        };
+        desired.ownership == Ownership::Owned
+            && !self.predecessors.is_empty()
+            && live.controller().is_none()
+            && !live.labels.contains_key(self.name_label)
+            && [MANAGED_BY, COMPONENT, NAME].into_iter().all(agrees)
+    }
+
     /// The object after its fields have changed hands; `None` if there was nothing to take over.
     pub(super) async fn inherit(
         &self,

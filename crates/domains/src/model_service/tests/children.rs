@@ -1,5 +1,7 @@
 //! Which children come, stay and go.
 
+use std::time::Duration;
+
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use serde_json::json;
 use windlass_api::foreign::http_route::HttpRoute;
@@ -7,7 +9,7 @@ use windlass_api::foreign::inference_pool::InferencePool;
 use windlass_api::model::model_service::ModelService;
 use windlass_engine::domain::{Cleanup, Domain};
 use windlass_engine::fetch::Fetched;
-use windlass_engine::plan::When;
+use windlass_engine::plan::{Plan, When};
 
 use crate::model_service::fetch::Answers;
 use crate::model_service::fixture::{
@@ -116,6 +118,12 @@ fn m04_a_pool_under_the_old_name_goes_only_if_it_is_ours() {
     assert_eq!(deleted(&plan_of(&seen(base()), theirs)), [""; 0]);
 }
 
+/// Nobody tells a service of the end of another.
+fn assert_looks_again_soon(plan: &Plan) {
+    let delay = plan.requeue_after.unwrap();
+    assert!(delay <= Duration::from_secs(10), "{delay:?}");
+}
+
 #[test]
 fn m05_who_comes_second_to_a_name_of_the_picker_touches_nothing() {
     let mut epp = live_epp(&base());
@@ -124,7 +132,7 @@ fn m05_who_comes_second_to_a_name_of_the_picker_touches_nothing() {
     let plan = plan_of(&base(), cluster.clone());
     assert_eq!(written(&plan), [""; 0]);
     assert_eq!(deleted(&plan), [""; 0]);
-    assert!(plan.requeue_after.is_some());
+    assert_looks_again_soon(&plan);
     let refusal = observe(&base(), cluster).meaning.unwrap_err();
     assert_eq!(
         refusal.to_string(),
@@ -154,7 +162,7 @@ fn m05_cluster_rbac_of_another_service_is_left_alone() {
     assert!(!has(&plan, "ClusterRole", &names().cluster_rbac()));
     assert!(has(&plan, "Deployment", "qwen3-32b-decode"));
     assert_eq!(deleted(&plan), [""; 0]);
-    assert!(plan.requeue_after.is_some());
+    assert_looks_again_soon(&plan);
     let observed = observe(&seen(with_pool()), cluster);
     assert!(matches!(domain().cleanup(&with_pool(), &observed), Cleanup::Done));
 }
@@ -228,6 +236,18 @@ fn the_token_secret_is_made_once_for_each_generation() {
     assert!(has(&plan, "Secret", &secret));
     let mark = &body(&plan, "Deployment", names().epp())["metadata"]["annotations"];
     assert_eq!(mark["model.otterscale.io/token-secret"], "2");
+}
+
+#[test]
+fn the_token_secret_is_replaced_with_the_account_that_it_speaks_for() {
+    let service = seen(with_pool());
+    let cluster = Answers { epp_account: Fetched::Missing, ..settled(&service) };
+    let plan = plan_of(&service, cluster);
+    let first: Vec<_> = plan.removals(When::BeforeApply).map(|gone| &gone.key.name).collect();
+    assert_eq!(first, [&names().token_secret()]);
+    assert!(has(&plan, "Secret", &names().token_secret()));
+    let unmarked = Answers { epp_account: Fetched::Missing, ..empty_cluster() };
+    assert_eq!(deleted(&plan_of(&service, unmarked)), [""; 0], "there was none yet");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use k8s_openapi::api::core::v1::ServiceAccount;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_api::model::model_service::ModelService;
@@ -134,6 +135,7 @@ proptest! {
             decode: deployment("-decode"),
             prefill: deployment("-prefill"),
             epp: deployment("-epp"),
+            epp_account: Fetched::Found(ServiceAccount::default()),
             ..empty_cluster()
         };
         let again = plan_of(&service, cluster.clone());
