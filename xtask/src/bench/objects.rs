@@ -1,12 +1,15 @@
 //! Objects of any kind, sent to the API server as fast as it takes them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::{
     Api, Client,
-    api::{DynamicObject, Patch, PatchParams, PostParams},
+    api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
     core::GroupVersionKind,
     discovery::{ApiResource, Scope, pinned_kind},
 };
@@ -39,7 +42,27 @@ impl Objects {
                 answer.with_context(|| format!("cannot find the kind {} of {}", of.1, of.0))?;
             kinds.insert(of, (resource, abilities.scope));
         }
-        Ok(Self { client: client.clone(), kinds })
+        let objects = Self { client: client.clone(), kinds };
+        objects.wait_until_listed().await?;
+        Ok(objects)
+    }
+
+    /// An API server sets up the storage of a kind of a new definition when it is first asked for it,
+    /// and refuses to answer until then.
+    async fn wait_until_listed(&self) -> Result<()> {
+        const TRIES: u32 = 100;
+        for (resource, _) in self.kinds.values() {
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+            let mut tries = 0;
+            while let Err(error) = api.list(&ListParams::default().limit(1)).await {
+                tries += 1;
+                if tries == TRIES {
+                    return Err(error).with_context(|| format!("cannot list {}", resource.plural));
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        Ok(())
     }
 
     /// Where objects of this one's kind are, in its namespace if the kind has any.
