@@ -247,7 +247,8 @@ async fn is_left_alone(space: &Space, kind: &str, service: &str, name: &str, mad
     let told = |object: &Value| {
         let ready = condition(object, "Ready");
         let message = ready["message"].as_str().unwrap_or_default();
-        ready["status"] == "False" && message.contains(kind) && message.contains(&text)
+        let conflict = ready["status"] == "False" && ready["reason"] == "Conflict";
+        conflict && message.contains(kind) && message.contains(&text)
     };
     let object = eventually(&text, || read(space, service), told).await;
     assert_ne!(object["status"]["phase"], "Ready");

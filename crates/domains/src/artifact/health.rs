@@ -37,7 +37,10 @@ pub(super) fn health<K: ArtifactKind>(artifact: &K, observed: &Observed) -> Heal
             // Of a run that has ended only the workspace and the Job remain to be tidied up.
             failures: match observed.is_over() {
                 true => FailureWords::Log,
-                false => FailureWords::OnReady(reasons::RECONCILE_ERROR),
+                false => FailureWords::OnReady {
+                    failed: reasons::RECONCILE_ERROR,
+                    in_the_way: reasons::INVALID_SPEC,
+                },
             },
         }),
         ..Health::default()

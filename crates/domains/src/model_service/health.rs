@@ -49,7 +49,10 @@ pub(super) fn health(observed: &Observed) -> Health {
         manual: Some(Manual {
             state: verdict.state,
             conditions,
-            failures: FailureWords::OnReady(reasons::RECONCILE_ERROR),
+            failures: FailureWords::OnReady {
+                failed: reasons::RECONCILE_ERROR,
+                in_the_way: reasons::CONFLICT,
+            },
         }),
         ..Health::default()
     }

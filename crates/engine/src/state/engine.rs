@@ -101,8 +101,12 @@ pub enum FailureWords {
     /// In the parent conditions, and on Ready once the grace period is over.
     #[default]
     ParentConditions,
-    /// On Ready alone and at once, under this reason; a spec that cannot work has its own.
-    OnReady(&'static str),
+    /// On Ready alone and at once, under these reasons; a spec that cannot work has its own.
+    OnReady {
+        failed: &'static str,
+        /// An object of the wanted name is not ours.
+        in_the_way: &'static str,
+    },
     /// Nowhere but in the log: what is reported stands, and only tidying up goes on.
     Log,
 }
@@ -149,7 +153,7 @@ pub fn evaluate_manual(manual: Manual, assessment: &Assessment<'_>) -> Verdict {
     let writes = Findings::of([], assessment.failures);
     let grace = match failures {
         FailureWords::ParentConditions => remaining_grace(&writes, assessment),
-        FailureWords::OnReady(_) | FailureWords::Log => None,
+        FailureWords::OnReady { .. } | FailureWords::Log => None,
     };
     if failures == FailureWords::ParentConditions {
         set_reachable(&mut conditions, &writes);

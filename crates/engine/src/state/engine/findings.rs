@@ -14,6 +14,8 @@ pub(super) struct Findings {
     pub(super) write_unreachable: bool,
     pub(super) auth: Option<String>,
     pub(super) invalid_spec: Option<String>,
+    /// Whether that is a foreign object under a name of ours.
+    in_the_way: bool,
     pub(super) missing_upstream: Option<String>,
 }
 
@@ -68,7 +70,10 @@ impl Findings {
         let message = format!("Failed to {verb} resources: {error}");
         match error.category {
             Category::Auth => self.auth = Some(message),
-            Category::InvalidSpec => self.invalid_spec = Some(message),
+            Category::InvalidSpec => {
+                self.in_the_way = error.reason == reasons::NOT_OWNED;
+                self.invalid_spec = Some(message);
+            }
             Category::MissingUpstream => self.missing_upstream = Some(message),
             // A write that failed has to be repeated, whatever else was the matter.
             Category::Infrastructure
@@ -97,13 +102,17 @@ impl Findings {
         let general = (reasons::INFRASTRUCTURE_ERROR, messages::INFRASTRUCTURE_ERROR);
         let unreachable = (!self.infrastructure.is_empty()).then_some(match words {
             FailureWords::ParentConditions | FailureWords::Log => general,
-            FailureWords::OnReady(reason) => (reason, self.infrastructure_message.as_str()),
+            FailureWords::OnReady { failed, .. } => (failed, self.infrastructure_message.as_str()),
         });
         let auth = self.auth_problem().map(|(usual, message)| match words {
             FailureWords::ParentConditions | FailureWords::Log => (usual, message),
-            FailureWords::OnReady(reason) => (reason, message),
+            FailureWords::OnReady { failed, .. } => (failed, message),
         });
-        auth.or_else(|| self.config_problem()).or(unreachable)
+        let config = self.config_problem().map(|(usual, message)| match words {
+            FailureWords::OnReady { in_the_way, .. } if self.in_the_way => (in_the_way, message),
+            _ => (usual, message),
+        });
+        auth.or(config).or(unreachable)
     }
 
     pub(super) fn retry(&self) -> Retry {

@@ -61,11 +61,12 @@ fn a_domain_may_have_failed_writes_told_on_ready_alone() {
     for (error, reason) in [
         (network_timeout(), "ReconcileError"),
         (Error::auth("Forbidden", "no"), "ReconcileError"),
-        (Error::invalid_spec("NotOwned", "no"), "InvalidSpec"),
+        (Error::invalid_spec("NotOwned", "no"), "Conflict"),
+        (Error::invalid_spec("FieldConflict", "no"), "InvalidSpec"),
     ] {
         let failures = [apply_failure(error)];
         let assessment = Assessment { failures: &failures, ..first_pass(&[]) };
-        let words = FailureWords::OnReady("ReconcileError");
+        let words = FailureWords::OnReady { failed: "ReconcileError", in_the_way: "Conflict" };
         let judged = Manual { failures: words, ..manual(State::Progressing, false) };
         let verdict = evaluate_manual(judged, &assessment);
         assert_eq!(shown(&verdict, "Ready"), Some((Status::False, reason)));
