@@ -24,9 +24,11 @@ use tokio::sync::Semaphore;
 use crate::{
     cache::Cache,
     compare::{Difference, difference},
+    conditions::reasons,
     error::{Category, Error, categorise_write, chain, is_field_conflict},
     kind::{Kind, ObjectKey, Scope},
     labels::{COMPONENT, MANAGED_BY},
+    looked::Looked,
     object::{Object, Watched},
     plan::{Desired, HoldsUp, Look, Ownership, Plan, Removal, Strategy, When},
     reader,
@@ -100,7 +102,7 @@ enum Step {
 }
 
 impl Applier {
-    pub async fn run(&self, parent: &Parent, plan: &Plan) -> Applied {
+    pub(crate) async fn run(&self, parent: &Parent, plan: &Plan, looked: &Looked) -> Applied {
         let mut applied = Applied::default();
         for text in &plan.rejected {
             applied.fail(Phase::Apply, Error::invalid_spec("Unserialisable", text.clone()));
@@ -119,7 +121,7 @@ impl Applier {
             }
             let writes = tier.iter().map(|desired| async {
                 let _slot = self.slots.0.acquire().await;
-                self.apply_one(parent, desired).await
+                self.apply_one(parent, desired, looked).await
             });
             let steps = join_all(writes).await;
             for (desired, step) in tier.iter().zip(steps) {
@@ -142,7 +144,12 @@ impl Applier {
         }
     }
 
-    async fn apply_one(&self, parent: &Parent, desired: &Desired) -> Result<Step, Error> {
+    async fn apply_one(
+        &self,
+        parent: &Parent,
+        desired: &Desired,
+        looked: &Looked,
+    ) -> Result<Step, Error> {
         check_scope(parent, desired)?;
         let mut desired = desired.clone();
         if desired.strategy == Strategy::Recreate {
@@ -156,15 +163,20 @@ impl Applier {
         }
         let live = self.live(&desired.kind, &desired.key).await;
         match live.map_err(|error| failed("apply", &desired, error))? {
-            None => self.create(parent, &desired).await,
+            None => self.create(parent, desired).await,
+            Some(live) if looked.is_outdated_by(&desired.kind, &live) => Ok(Step::Unchanged),
             Some(live) => self.update(parent, &desired, &live).await,
         }
     }
 
-    async fn create(&self, parent: &Parent, desired: &Desired) -> Result<Step, Error> {
-        let mut body = desired.body.clone();
-        set_metadata(&mut body, "resourceVersion", MUST_NOT_EXIST.into());
-        match self.patch(desired, &body).await {
+    async fn create(&self, parent: &Parent, mut desired: Desired) -> Result<Step, Error> {
+        set_metadata(&mut desired.body, "resourceVersion", MUST_NOT_EXIST.into());
+        let answer = self.patch(&desired, &desired.body).await;
+        if let Some(metadata) = desired.metadata_mut() {
+            metadata.remove("resourceVersion");
+        }
+        let desired = &desired;
+        match answer {
             Ok(_) => Ok(Step::Written(None)),
             Err(kube::Error::Api(status)) if status.code == 409 => {
                 // It exists although the cache does not know it: foreign, or the cache is behind.
@@ -398,7 +410,7 @@ impl Applier {
         let api = self.api(&desired.kind, &desired.key);
         let object =
             Object::from(api.patch(&desired.key.name, &params, &Patch::Apply(body)).await?);
-        self.cache.put(&desired.kind, Arc::new(object.clone()));
+        self.cache.put_own(&desired.kind, Arc::new(object.clone()));
         Ok(object)
     }
 
@@ -548,5 +560,5 @@ fn not_ours(desired: &Desired, live: &Object) -> Error {
         "{} exists and {holder}; it is left as it is. Delete or rename it, or choose another name",
         describe(desired)
     );
-    Error::invalid_spec("NotOwned", message)
+    Error::invalid_spec(reasons::NOT_OWNED, message)
 }

@@ -5,7 +5,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet, VecDeque},
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use crate::{
@@ -23,6 +23,20 @@ pub struct Cache {
     index_label: &'static str,
     /// What lies in other namespaces is not watched, so nothing is known of it. Empty for all.
     namespaces: Vec<String>,
+    own: Mutex<VecDeque<Version>>,
+}
+
+/// One version of one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    uid: String,
+    resource_version: String,
+}
+
+impl Version {
+    pub fn of(object: &Object) -> Self {
+        Self { uid: object.uid.clone(), resource_version: object.resource_version.clone() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -37,6 +51,9 @@ struct KindCache {
 /// Answers that are overtaken by more ends than this do not occur.
 const REMEMBERED_ENDS: usize = 256;
 
+/// Our own last writes: more of them than all passes have under way.
+const REMEMBERED_WRITES: usize = 1024;
+
 /// The versions known when a listing began.
 pub type Versions = HashMap<ObjectKey, String>;
 
@@ -49,7 +66,7 @@ pub enum Change {
 
 impl Cache {
     pub fn new(index_label: &'static str, namespaces: Vec<String>) -> Self {
-        Self { kinds: RwLock::default(), index_label, namespaces }
+        Self { kinds: RwLock::default(), index_label, namespaces, own: Mutex::default() }
     }
 
     fn covers(&self, namespace: Option<&str>) -> bool {
@@ -112,6 +129,23 @@ impl Cache {
         self.put_if(kind, object, false, |known, object| {
             known.resource_version != object.resource_version && object.is_newer_than(known)
         })
+    }
+
+    /// Takes in the answer to a write of ours.
+    pub fn put_own(&self, kind: &Kind, object: Arc<Object>) {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        if own.len() == REMEMBERED_WRITES {
+            own.pop_front();
+        }
+        own.push_back(Version::of(&object));
+        drop(own);
+        self.put(kind, object);
+    }
+
+    /// Whether this version came of a write of ours: the watch may bring it before the answer.
+    pub fn is_own(&self, version: &Version) -> bool {
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        own.iter().rev().any(|known| known == version)
     }
 
     /// Takes in an object of a listing. A listing is the truth even if its versions are older, as

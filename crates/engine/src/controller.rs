@@ -24,7 +24,7 @@ use tracing::Instrument;
 use crate::{
     apis::Apis,
     apply::{Applier, Slots, Unchanging},
-    cache::Cache,
+    cache::{Cache, Version},
     domain::{Access, Domain, Identity, Need, Watch},
     kind::{Kind, ObjectKey, Scope},
     labels,
@@ -224,7 +224,8 @@ impl<D: Domain> Shared<D> {
     fn wake(&self, own: bool, object: &Object) {
         let key = if own { Some(object.key.clone()) } else { self.parent_of(object) };
         if let Some(key) = key {
-            self.add(key);
+            self.queue.add_for(key, Version::of(object));
+            self.runtime.metrics.queue_depth(&self.pipeline.kind, self.queue.depth());
         }
     }
 
@@ -337,6 +338,8 @@ struct Claim<'a, D: Domain> {
 
 impl<D: Domain> Drop for Claim<'_, D> {
     fn drop(&mut self) {
-        self.shared.queue.done(&self.key, self.again, &self.shared.runtime.delays);
+        let Shared { queue, pipeline, runtime, .. } = self.shared;
+        let is_own = |version: &Version| pipeline.cache.is_own(version);
+        queue.done(&self.key, self.again, &runtime.delays, is_own);
     }
 }

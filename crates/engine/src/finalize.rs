@@ -95,7 +95,7 @@ impl<D: Domain> Pipeline<D> {
                 return None;
             }
         }
-        let applied = self.applier.run(&self.parent(stored), &plan).await;
+        let applied = self.applier.run(&self.parent(stored), &plan, &look.looked).await;
         if let Some(failure) = applied.failures.first() {
             tracing::warn!(error = chain(&failure.error), "clean-up failed");
             self.tell_failures(stored, &applied.failures).await;

@@ -26,6 +26,7 @@ pub mod apis;
 pub mod cache;
 pub mod controller;
 pub mod lease;
+mod looked;
 pub mod metrics;
 pub mod queue;
 pub mod reader;

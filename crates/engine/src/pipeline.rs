@@ -25,6 +25,7 @@ use crate::{
     kind::{Kind, ObjectKey},
     labels::{self, ControllerLabels},
     lease::Clock,
+    looked::{Looked, Noting},
     metrics::Outcome,
     names,
     object::Object,
@@ -71,6 +72,7 @@ pub struct Look<O> {
     pub observed: O,
     pub plan: Plan,
     pub health: Health,
+    pub(crate) looked: Looked,
 }
 
 /// The pure middle: the same for the reconciler, `windlass render` and the tests.
@@ -80,7 +82,8 @@ pub async fn look<D: Domain>(
     object: &D::Object,
     now: Timestamp,
 ) -> Look<D::Observed> {
-    let fetched = domain.fetch(reader, object).instrument(debug_span!("fetch")).await;
+    let noting = Noting { reader, looked: Looked::default() };
+    let fetched = domain.fetch(&noting, object).instrument(debug_span!("fetch")).await;
     let observed = domain.compose(object, fetched, now);
     let mut plan = domain.plan(object, &observed);
     let health = domain.health(object, &observed);
@@ -96,7 +99,7 @@ pub async fn look<D: Domain>(
         labels::propagate(&parent_labels, &mut desired.body, &rules);
         labels::add_controller_labels(&mut desired.body, &ours);
     }
-    Look { observed, plan, health }
+    Look { observed, plan, health, looked: noting.looked }
 }
 
 impl<D: Domain> Pipeline<D> {
@@ -159,7 +162,7 @@ impl<D: Domain> Pipeline<D> {
                 settled = true;
                 break;
             }
-            let applying = self.applier.run(&parent, &look.plan);
+            let applying = self.applier.run(&parent, &look.plan, &look.looked);
             let mut outcome = applying.instrument(debug_span!("apply")).await;
             if is_new_wish && round == 0 {
                 // What changes first was asked for; what must be changed again is drift.
@@ -298,7 +301,7 @@ impl<D: Domain> Pipeline<D> {
             // An older definition drops what it does not know.
             unchanging.remember(&stored.key, &self.kind, &written, &body);
         }
-        self.cache.put(&self.kind, written.clone());
+        self.cache.put_own(&self.kind, written.clone());
         // The answer holds what others wrote meanwhile, and the cache takes it for known.
         Ok(if is_same_wish(&written, stored) { Written::AsRead } else { Written::Changed })
     }

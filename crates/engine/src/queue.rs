@@ -13,7 +13,7 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
-use crate::kind::ObjectKey;
+use crate::{cache::Version, kind::ObjectKey};
 
 #[derive(Debug, Default)]
 pub struct Queue {
@@ -25,11 +25,19 @@ pub struct Queue {
 struct State {
     ready: VecDeque<ObjectKey>,
     queued: HashSet<ObjectKey>,
-    /// Being worked on; `true` if it was added again meanwhile.
-    running: HashMap<ObjectKey, bool>,
+    /// Being worked on, with why it was added again meanwhile.
+    running: HashMap<ObjectKey, Vec<Cause>>,
     later: BTreeSet<(Instant, ObjectKey)>,
     due: HashMap<ObjectKey, Instant>,
     attempts: HashMap<ObjectKey, u32>,
+}
+
+/// Why a key is to be looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Cause {
+    Any,
+    /// An object of it has got this version.
+    Version(Version),
 }
 
 /// When to look at a key again after a pass.
@@ -66,10 +74,19 @@ impl Default for Delays {
 
 impl Queue {
     pub fn add(&self, key: ObjectKey) {
+        self.add_because(key, Cause::Any);
+    }
+
+    /// An object of the key has got this version.
+    pub fn add_for(&self, key: ObjectKey, version: Version) {
+        self.add_because(key, Cause::Version(version));
+    }
+
+    fn add_because(&self, key: ObjectKey, cause: Cause) {
         let mut state = self.lock();
         state.forget_later(&key);
-        if let Some(dirty) = state.running.get_mut(&key) {
-            *dirty = true;
+        if let Some(causes) = state.running.get_mut(&key) {
+            causes.push(cause);
         } else if state.queued.insert(key.clone()) {
             state.ready.push_back(key);
             drop(state);
@@ -125,9 +142,20 @@ impl Queue {
         }
     }
 
-    pub fn done(&self, key: &ObjectKey, again: Again, delays: &Delays) {
+    /// A version that `is_own` is what the pass itself has written, and no reason for another.
+    pub fn done(
+        &self,
+        key: &ObjectKey,
+        again: Again,
+        delays: &Delays,
+        is_own: impl Fn(&Version) -> bool,
+    ) {
         let mut state = self.lock();
-        let dirty = state.running.remove(key).unwrap_or(false);
+        let causes = state.running.remove(key).unwrap_or_default();
+        let dirty = causes.iter().any(|cause| match cause {
+            Cause::Any => true,
+            Cause::Version(version) => !is_own(version),
+        });
         let attempt = match again {
             Again::Backoff | Again::BackoffWithin(_) | Again::Slowly => {
                 let attempts = state.attempts.entry(key.clone()).or_default();
@@ -177,8 +205,8 @@ impl State {
             && let Some((_, key)) = self.later.pop_first()
         {
             self.due.remove(&key);
-            if let Some(dirty) = self.running.get_mut(&key) {
-                *dirty = true;
+            if let Some(causes) = self.running.get_mut(&key) {
+                causes.push(Cause::Any);
             } else if self.queued.insert(key.clone()) {
                 self.ready.push_back(key);
             }
@@ -188,7 +216,7 @@ impl State {
     fn take(&mut self) -> Option<ObjectKey> {
         let key = self.ready.pop_front()?;
         self.queued.remove(&key);
-        self.running.insert(key.clone(), false);
+        self.running.insert(key.clone(), Vec::new());
         Some(key)
     }
 }

@@ -1,4 +1,7 @@
+use serde_json::json;
+
 use super::*;
+use crate::object::Object;
 
 fn key(name: &str) -> ObjectKey {
     ObjectKey::new(Some("ns"), name)
@@ -29,7 +32,7 @@ async fn a_running_key_is_not_handed_out_again_until_done() {
     assert_eq!(next_now(&queue).await.as_deref(), Some("a"));
     queue.add(key("a"));
     assert_eq!(next_now(&queue).await, None);
-    queue.done(&key("a"), Again::OnEvent, &Delays::default());
+    queue.done(&key("a"), Again::OnEvent, &Delays::default(), |_| false);
     assert_eq!(next_now(&queue).await.as_deref(), Some("a"));
 }
 
@@ -49,7 +52,7 @@ async fn an_event_brings_a_delayed_key_forward() {
     queue.add_after(key("a"), Duration::from_secs(60));
     queue.add(key("a"));
     assert_eq!(next_now(&queue).await.as_deref(), Some("a"));
-    queue.done(&key("a"), Again::OnEvent, &Delays::default());
+    queue.done(&key("a"), Again::OnEvent, &Delays::default(), |_| false);
     assert_eq!(next_now(&queue).await, None);
     tokio::time::advance(Duration::from_secs(61)).await;
     assert_eq!(next_now(&queue).await, None);
@@ -75,16 +78,16 @@ async fn failures_are_retried_later_and_later_up_to_a_limit() {
         let started = Instant::now();
         queue.next().await;
         waits.push(started.elapsed());
-        queue.done(&key("a"), Again::Backoff, &delays);
+        queue.done(&key("a"), Again::Backoff, &delays, |_| false);
     }
     assert!(waits[1] <= delays.first && waits[1] >= delays.first / 2, "{waits:?}");
     assert!(waits.windows(2).skip(1).take(8).all(|pair| pair[0] < pair[1]), "{waits:?}");
     assert!(waits.iter().all(|wait| *wait <= delays.longest), "{waits:?}");
     queue.next().await;
-    queue.done(&key("a"), Again::OnEvent, &delays);
+    queue.done(&key("a"), Again::OnEvent, &delays, |_| false);
     queue.add(key("a"));
     queue.next().await;
-    queue.done(&key("a"), Again::Backoff, &delays);
+    queue.done(&key("a"), Again::Backoff, &delays, |_| false);
     let started = Instant::now();
     queue.next().await;
     assert!(started.elapsed() <= delays.first, "success starts the count anew");
@@ -96,7 +99,7 @@ async fn what_only_a_person_can_mend_is_looked_at_now_and_then() {
     queue.add(key("a"));
     for _ in 0..6 {
         queue.next().await;
-        queue.done(&key("a"), Again::Slowly, &delays);
+        queue.done(&key("a"), Again::Slowly, &delays, |_| false);
         let started = Instant::now();
         queue.next().await;
         let waited = started.elapsed();
@@ -104,7 +107,7 @@ async fn what_only_a_person_can_mend_is_looked_at_now_and_then() {
             waited >= delays.slow.0 - Duration::from_millis(5) && waited <= delays.slow.1,
             "{waited:?}"
         );
-        queue.done(&key("a"), Again::Slowly, &delays);
+        queue.done(&key("a"), Again::Slowly, &delays, |_| false);
     }
 }
 
@@ -114,11 +117,11 @@ async fn an_event_during_a_failing_pass_is_not_lost() {
     queue.add(key("a"));
     for _ in 0..12 {
         queue.next().await;
-        queue.done(&key("a"), Again::Backoff, &delays);
+        queue.done(&key("a"), Again::Backoff, &delays, |_| false);
     }
     queue.next().await;
     queue.add(key("a"));
-    queue.done(&key("a"), Again::Backoff, &delays);
+    queue.done(&key("a"), Again::Backoff, &delays, |_| false);
     let started = Instant::now();
     queue.next().await;
     assert!(started.elapsed() <= Duration::from_secs(1));
@@ -174,11 +177,31 @@ async fn back_off_does_not_sleep_through_a_known_moment() {
     queue.add(key("a"));
     for _ in 0..10 {
         queue.next().await;
-        queue.done(&key("a"), Again::Backoff, &delays);
+        queue.done(&key("a"), Again::Backoff, &delays, |_| false);
     }
     queue.next().await;
-    queue.done(&key("a"), Again::BackoffWithin(Duration::from_secs(4)), &delays);
+    queue.done(&key("a"), Again::BackoffWithin(Duration::from_secs(4)), &delays, |_| false);
     let started = Instant::now();
     queue.next().await;
     assert!(started.elapsed() <= Duration::from_secs(4));
+}
+
+#[tokio::test]
+async fn what_a_pass_wrote_itself_is_no_reason_for_another() {
+    let version = |number: &str| {
+        let metadata = json!({ "name": "c", "uid": "u", "resourceVersion": number });
+        Version::of(&Object::from_value(json!({ "metadata": metadata })).unwrap())
+    };
+    let (queue, ours) = (Queue::default(), version("7"));
+    let pass = async |causes: &[Version]| {
+        queue.add(key("a"));
+        assert_eq!(queue.next().await, key("a"));
+        for cause in causes {
+            queue.add_for(key("a"), cause.clone());
+        }
+        queue.done(&key("a"), Again::OnEvent, &Delays::default(), |version| *version == ours);
+        queue.depth()
+    };
+    assert_eq!(pass(std::slice::from_ref(&ours)).await, 0);
+    assert_eq!(pass(&[ours.clone(), version("8")]).await, 1);
 }
