@@ -83,6 +83,18 @@ pub(crate) fn grant_everything(plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
+/// Lets the operator's account apply Secrets, for a writer that applies all there is; the operator
+/// only creates them.
+#[cfg(feature = "bench")]
+pub(crate) fn grant_secrets(plane: &ControlPlane) -> Result<()> {
+    let account = format!("--serviceaccount={NAMESPACE}:{ACCOUNT}");
+    let role = ["create", "clusterrole", "secrets", "--verb=create,patch", "--resource=secrets"];
+    kubectl(plane, &role)?;
+    let binding = ["create", "clusterrolebinding", "secrets", "--clusterrole=secrets"];
+    kubectl(plane, &[&binding[..], &[&account]].concat())?;
+    Ok(())
+}
+
 pub(crate) fn apply(plane: &ControlPlane, objects: &str, flags: &[&str]) -> Result<()> {
     let mut child = plane
         .kubectl()

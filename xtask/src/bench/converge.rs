@@ -95,7 +95,7 @@ impl Run<'_> {
 
         let work = self.render("bench-b")?;
         let plane = self.site("operator", "bench-b")?;
-        let client = self.wait(site::connect(&plane))?;
+        let client = self.wait(site::connect(&plane.kubeconfig()))?;
         let launch = self.launch(&plane)?;
         let mut ledger = Ledger::new(plane.audit_log(), program::user());
         let (mut operator, converged) = self.operator(&client, &launch, &work, &mut ledger)?;
@@ -142,10 +142,14 @@ impl Run<'_> {
     fn writer(&self) -> Result<Duration> {
         let work = self.render("bench-a")?;
         let plane = self.site("writer", "bench-a")?;
-        let client = self.wait(site::connect(&plane))?;
+        program::grant_secrets(&plane)?;
+        let account = program::kubeconfig(&plane)?;
         let time = self.wait(async {
+            let client = site::connect(&plane.kubeconfig()).await?;
             let objects = Objects::learn(&client, work.objects()).await?;
             let uids = objects.create_all(&work.parents).await?;
+            // Under the operator's name: what the API server has to check of one it checks of the other.
+            let objects = objects.sent_by(site::connect(&account).await?);
             writer::write(&objects, &work, &uids).await
         })?;
         say(&format!("writer: {:.2} s", time.as_secs_f64()));

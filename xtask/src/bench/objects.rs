@@ -47,6 +47,10 @@ impl Objects {
         Ok(objects)
     }
 
+    pub(super) fn sent_by(self, client: Client) -> Self {
+        Self { client, ..self }
+    }
+
     /// An API server sets up the storage of a kind of a new definition when it is first asked for it,
     /// and refuses to answer until then.
     async fn wait_until_listed(&self) -> Result<()> {

@@ -38,8 +38,8 @@ pub(super) fn start(
     Ok(plane)
 }
 
-pub(super) async fn connect(plane: &ControlPlane) -> Result<Client> {
-    let file = Kubeconfig::read_from(plane.kubeconfig()).context("cannot read the kubeconfig")?;
+pub(super) async fn connect(kubeconfig: &Path) -> Result<Client> {
+    let file = Kubeconfig::read_from(kubeconfig).context("cannot read the kubeconfig")?;
     let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
         .await
         .context("cannot use the kubeconfig")?;
