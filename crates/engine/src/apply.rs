@@ -4,6 +4,7 @@
 //! deleted, and what is already as wanted is not written again.
 
 mod blind;
+mod defaulted;
 mod hold;
 mod predecessor;
 mod unchanging;
@@ -233,6 +234,10 @@ impl Applier {
         };
         if self.unchanging.knows(&parent.key, &desired.kind, live, &desired.body) {
             return Ok(Step::Unchanged);
+        }
+        if let Some(mut first) = defaulted::with_defaults_in_the_way(desired, &current) {
+            set_metadata(&mut first, "uid", live.uid.clone().into());
+            self.patch(desired, &first).await.map_err(|error| failed("apply", desired, error))?;
         }
         let mut body = desired.body.clone();
         set_metadata(&mut body, "uid", live.uid.clone().into());

@@ -54,6 +54,28 @@ async fn another_number_of_pods_replaces_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn m17_the_way_in_which_pods_are_replaced_may_change_and_return() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("way").await;
+    let _operator = Operator::start(&cluster, &space).await;
+    create(&space, "a", json!({})).await;
+    wait(&space, "a", "Ready", "False", "PodsStarting").await;
+    let strategy = || async {
+        let decode = space.get::<Deployment>("a-decode").await.unwrap();
+        serde_json::to_value(decode.spec.unwrap().strategy).unwrap()
+    };
+    let before = strategy().await;
+    // Two decode pods of so many devices each may never fit beside the old ones.
+    let recreate = json!({ "type": "Recreate" });
+    for (wanted, want) in [(recreate.clone(), recreate), (Value::Null, before)] {
+        let change = json!({ "spec": { "decode": { "strategy": wanted } } });
+        space.edit::<ModelService>("a", change).await;
+        eventually("the way", strategy, |now| *now == want).await;
+        wait(&space, "a", "Ready", "False", "PodsStarting").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn m07_whoever_scales_the_deployment_decides_until_the_spec_asks_for_another_number() {
     let Some(cluster) = Cluster::shared().await else { return };
     let space = cluster.space("scaled").await;
