@@ -21,7 +21,7 @@ use crate::{
 
 /// The generation at which each object was first read by its name.
 #[derive(Debug, Default)]
-pub struct Looked(Mutex<HashMap<(Kind, ObjectKey), i64>>);
+pub(crate) struct Looked(Mutex<HashMap<(Kind, ObjectKey), i64>>);
 
 impl Looked {
     /// Whether the object has got another spec since it was read. False for what was not read, and for
