@@ -14,11 +14,12 @@ use super::{
 /// The time from the first request to the last answer. The parents exist, with these uids.
 pub(super) async fn write(objects: &Objects, work: &Work, uids: &[String]) -> Result<Duration> {
     let families = work.parents.iter().zip(uids).zip(&work.children);
-    let children: Vec<Value> = families
+    let mut children: Vec<Value> = families
         .flat_map(|((parent, uid), children)| {
             children.iter().map(|child| owned(objects, child, parent, uid))
         })
         .collect();
+    children.sort_by_key(place);
     let status = status();
     let started = Instant::now();
     let children = children.iter().map(|child| objects.apply(child).boxed());
@@ -28,6 +29,15 @@ pub(super) async fn write(objects: &Objects, work: &Work, uids: &[String]) -> Re
         .try_for_each(|()| async { Ok(()) })
         .await?;
     Ok(started.elapsed())
+}
+
+/// Who may only give rights that it has is asked for the role when it binds it.
+fn place(child: &Value) -> u8 {
+    match child["kind"].as_str() {
+        Some("Role" | "ClusterRole") => 0,
+        Some("RoleBinding" | "ClusterRoleBinding") => 2,
+        _ => 1,
+    }
 }
 
 /// With the reference that an operator adds once it knows the parent's uid.
