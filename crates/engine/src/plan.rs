@@ -29,6 +29,16 @@ pub struct Desired {
     pub body: Value,
     pub ownership: Ownership,
     pub strategy: Strategy,
+    pub turn: Turn,
+}
+
+/// When an object is written among the others of its plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// After what its kind builds on.
+    OfItsKind,
+    /// Before everything else, because another object of the plan then tells that it is there.
+    First,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +101,7 @@ pub enum HoldsUp {
     Later,
 }
 
-const WORKLOADS: u8 = 5;
+const WORKLOADS: u8 = 6;
 
 /// Deletes follow a successful apply, except where the old object stands in the way of the new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +143,18 @@ impl Plan {
                 K::kind(&()),
                 object.name_any()
             )),
+        }
+    }
+
+    /// Makes an object that may not be read, as the first of the plan.
+    pub fn create_blind_first<K>(&mut self, object: &K)
+    where
+        K: Resource<DynamicType = (), Scope: TypedScope> + Serialize,
+    {
+        let before = self.apply.len();
+        self.add(object, Ownership::Owned, Strategy::CreateBlind);
+        for added in &mut self.apply[before..] {
+            added.turn = Turn::First;
         }
     }
 
@@ -229,7 +251,7 @@ impl Desired {
             map.insert("kind".to_owned(), kind.kind.as_ref().into());
         }
         strip_nulls(&mut body);
-        Ok(Self { kind, key, body, ownership, strategy })
+        Ok(Self { kind, key, body, ownership, strategy, turn: Turn::OfItsKind })
     }
 
     pub fn metadata_mut(&mut self) -> Option<&mut Map<String, Value>> {
@@ -238,15 +260,18 @@ impl Desired {
 
     /// Dependencies first: accounts, rights, configuration, storage, workloads, routes.
     fn tier(&self) -> u8 {
+        if self.turn == Turn::First {
+            return 0;
+        }
         match (self.kind.group.as_ref(), self.kind.kind.as_ref()) {
-            ("", "Namespace") => 0,
-            ("", "ServiceAccount") => 1,
-            ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => 2,
+            ("", "Namespace") => 1,
+            ("", "ServiceAccount") => 2,
+            ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => 3,
             // Who may only give rights that it has is asked for the role when it binds it.
-            ("rbac.authorization.k8s.io", _) => 3,
-            ("", "ConfigMap" | "Secret") => 3,
-            ("", "PersistentVolumeClaim") => 4,
-            ("gateway.networking.k8s.io" | "networking.istio.io" | "monitoring.coreos.com", _) => 6,
+            ("rbac.authorization.k8s.io", _) => 4,
+            ("", "ConfigMap" | "Secret") => 4,
+            ("", "PersistentVolumeClaim") => 5,
+            ("gateway.networking.k8s.io" | "networking.istio.io" | "monitoring.coreos.com", _) => 7,
             _ => WORKLOADS,
         }
     }

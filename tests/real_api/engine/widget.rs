@@ -28,7 +28,7 @@ use windlass_engine::{
     health::{ComponentHealth, Dependency},
     kind::{Kind, ObjectKey, TypedScope},
     labels::LabelRules,
-    plan::{Desired, Look, Ownership, Plan, Release, Removal, Strategy, When},
+    plan::{Desired, Look, Ownership, Plan, Release, Removal, Strategy, Turn, When},
     state::{FailureWords, Manual, State},
     status,
 };
@@ -310,7 +310,7 @@ fn category_of(name: &str) -> Category {
 fn desired(body: &Value, namespace: Option<&str>, ownership: Ownership) -> Desired {
     let (kind, key) = address(body, namespace);
     let strategy = Strategy::of(&kind);
-    Desired { kind, key, body: body.clone(), ownership, strategy }
+    Desired { kind, key, body: body.clone(), ownership, strategy, turn: Turn::OfItsKind }
 }
 
 fn removal(body: &Value, namespace: Option<&str>, when: When) -> Removal {

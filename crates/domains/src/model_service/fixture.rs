@@ -286,6 +286,15 @@ pub(super) fn live_epp(service: &ModelService) -> Deployment {
     with_pods(held_by(deployment, CONTROLLER, ""), Pods::all(size))
 }
 
+/// The picker's account as a plan has it.
+pub(super) fn account(plan: &Plan) -> Option<ServiceAccount> {
+    let made = plan.apply.iter().find(|desired| desired.kind.kind == "ServiceAccount")?;
+    let mut account: ServiceAccount = serde_json::from_value(made.body.clone()).unwrap();
+    account.metadata.uid = Some("account".to_owned());
+    account.metadata.owner_references = Some(vec![owner("qwen3-32b", UID)]);
+    Some(account)
+}
+
 /// The cluster in which a service has all that it wants.
 pub(super) fn settled(service: &ModelService) -> Answers {
     let prefill = service.spec.prefill.as_ref();
@@ -296,7 +305,7 @@ pub(super) fn settled(service: &ModelService) -> Answers {
         decode: Fetched::Found(live(service, Role::Decode)),
         prefill: found(prefill.is_some(), &|| live(service, Role::Prefill)),
         epp: Fetched::Found(live_epp(service)),
-        epp_account: Fetched::Found(ServiceAccount::default()),
+        epp_account: account(&fresh(service)).map_or(Fetched::Missing, Fetched::Found),
         pool: Some(Fetched::Found(pool(&fresh(service)))),
         ..empty_cluster()
     }

@@ -84,25 +84,48 @@ fn apply_picker(
 ) {
     let Blueprint { names, wanted, .. } = blueprint;
     let file: ConfigFile = meaning.epp_config;
-    let generation = object.metadata.generation.unwrap_or_default();
-    plan.apply(&epp_service_account::epp_service_account(names));
+    apply_account(plan, blueprint, object, observed);
     plan.apply(&epp_config_map::epp_config_map(names, file));
     plan.apply(&epp_service::epp_service(names, wanted.epp.port));
     plan.apply(&epp_role::epp_role(names, wanted.epp.replicas));
     plan.apply(&epp_role::epp_role_binding(names));
-    let outlived = token_is_gone(observed);
-    if wanted.token_secret && (outlived || token_mark(observed) != Some(generation)) {
-        // Written once for each generation: whether it exists cannot be read.
-        let secret = epp_token_secret::epp_token_secret(names);
+    let token = wanted.token_secret.then(|| generation(object));
+    plan.apply(&epp_deployment::epp_deployment(blueprint, &meaning.epp, token));
+}
+
+/// The picker's account and its token. Whether there is a token Secret cannot be read: that it was
+/// made is kept on the picker's Deployment, that it was deleted is seen on the account. So that a
+/// stop at any point loses none, the account tells of a Secret only when one is there or when the
+/// Deployment does not tell yet.
+fn apply_account(
+    plan: &mut Plan,
+    blueprint: Blueprint<'_>,
+    object: &ModelService,
+    observed: &Observed,
+) {
+    let Blueprint { names, wanted, .. } = blueprint;
+    let account = observed.answers.epp_account.found();
+    let uid = account.and_then(|account| account.metadata.uid.as_deref());
+    let secret = epp_token_secret::epp_token_secret(names, uid);
+    // Its account first; the token then follows in the next look.
+    let tells = wanted.token_secret && !token_is_gone(observed);
+    let mut ours = account.filter(|live| compose::is_owned(object, &live.metadata)).into_iter();
+    if tells && ours.any(|live| !epp_service_account::tells_of_token(names, live)) {
+        plan.create_blind_first(&secret);
+    } else if tells && token_mark(observed) != Some(generation(object)) {
         plan.add(&secret, Ownership::Owned, Strategy::CreateBlind);
     }
-    let token = wanted.token_secret.then_some(generation);
-    plan.apply(&epp_deployment::epp_deployment(blueprint, &meaning.epp, token));
+    plan.apply(&epp_service_account::epp_service_account(names, tells));
 }
 
 /// A token ends with its account. The control plane removes its Secret some time later.
 fn token_is_gone(observed: &Observed) -> bool {
     observed.answers.epp_account.is_missing() && token_mark(observed).is_some()
+}
+
+/// Before the API server has seen it, it has none.
+fn generation(object: &ModelService) -> i64 {
+    object.metadata.generation.unwrap_or_default()
 }
 
 fn token_mark(observed: &Observed) -> Option<i64> {

@@ -4,7 +4,7 @@ use k8s_openapi::{
     api::{
         apps::v1::Deployment,
         batch::v1::Job,
-        core::v1::{ConfigMap, PersistentVolumeClaim, Service, ServiceAccount},
+        core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service, ServiceAccount},
         rbac::v1::{ClusterRole, Role, RoleBinding},
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
@@ -27,12 +27,15 @@ fn objects_are_applied_in_the_order_of_their_dependencies() {
     plan.apply(&RoleBinding { metadata: named("rb"), ..Default::default() });
     plan.apply(&Role { metadata: named("r"), ..Default::default() });
     plan.apply(&ServiceAccount { metadata: named("sa"), ..Default::default() });
+    plan.create_blind_first(&Secret { metadata: named("s"), ..Default::default() });
     let order: Vec<Vec<_>> = plan
         .tiers()
         .into_iter()
         .map(|tier| tier.into_iter().map(|d| d.key.name.as_str()).collect())
         .collect();
-    assert_eq!(order, [vec!["sa"], vec!["r"], vec!["rb", "c"], vec!["p"], vec!["a", "b", "s"]]);
+    let sorted =
+        [vec!["s"], vec!["sa"], vec!["r"], vec!["rb", "c"], vec!["p"], vec!["a", "b", "s"]];
+    assert_eq!(order, sorted);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use serde_json::json;
 use windlass_api::foreign::http_route::HttpRoute;
@@ -13,9 +14,9 @@ use windlass_engine::plan::{Plan, When};
 
 use crate::model_service::fetch::Answers;
 use crate::model_service::fixture::{
-    base, body, deleted, domain, edited, empty_cluster, fresh, has, live_epp, made, named, names,
-    observe, owner, plan_as, plan_of, pool, seen, service_with, settings, settled, split_with,
-    written,
+    account, base, body, deleted, domain, edited, empty_cluster, fresh, has, live_epp, made, named,
+    names, observe, owner, plan_as, plan_of, pool, seen, service_with, settings, settled,
+    split_with, written,
 };
 use crate::model_service::names::Names;
 use crate::model_service::{Provider, Settings};
@@ -245,9 +246,33 @@ fn the_token_secret_is_replaced_with_the_account_that_it_speaks_for() {
     let plan = plan_of(&service, cluster);
     let first: Vec<_> = plan.removals(When::BeforeApply).map(|gone| &gone.key.name).collect();
     assert_eq!(first, [&names().token_secret()]);
-    assert!(has(&plan, "Secret", &names().token_secret()));
+    assert!(!has(&plan, "Secret", &names().token_secret()), "there must be an account first");
+    let made = account(&plan).unwrap();
+    assert_eq!(made.secrets, None, "a stop at this point must not lose the token");
+
+    let cluster = Answers { epp_account: Fetched::Found(made), ..settled(&service) };
+    let plan = plan_of(&service, cluster);
+    let uid = &body(&plan, "Secret", &names().token_secret())["metadata"]["annotations"]["kubernetes.io/service-account.uid"];
+    assert_eq!(uid, "account");
     let unmarked = Answers { epp_account: Fetched::Missing, ..empty_cluster() };
     assert_eq!(deleted(&plan_of(&service, unmarked)), [""; 0], "there was none yet");
+}
+
+/// The control plane takes the name of a deleted Secret off its account.
+#[test]
+fn m10_a_deleted_token_secret_is_made_again_before_the_account_tells_of_it() {
+    let service = seen(with_pool());
+    let silent = ServiceAccount { secrets: None, ..account(&fresh(&service)).unwrap() };
+    let cluster = Answers { epp_account: Fetched::Found(silent), ..settled(&service) };
+    let plan = plan_of(&service, cluster);
+    let first: Vec<_> = plan.tiers()[0].iter().map(|desired| &desired.key.name).collect();
+    assert_eq!(first, [&names().token_secret()]);
+    let named = &body(&plan, "ServiceAccount", names().epp())["secrets"];
+    assert_eq!(*named, json!([{ "name": names().token_secret() }]));
+
+    let foreign = Fetched::Found(ServiceAccount::default());
+    let plan = plan_of(&service, Answers { epp_account: foreign, ..settled(&service) });
+    assert!(!has(&plan, "Secret", &names().token_secret()), "no token of a foreign account");
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::ServiceAccount;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_api::model::model_service::ModelService;
@@ -11,7 +10,7 @@ use windlass_engine::fetch::Fetched;
 
 use crate::model_service::fetch::Answers;
 use crate::model_service::fixture::{
-    Pods, domain, empty_cluster, fresh, observe, plan_of, settled, with_pods,
+    Pods, account, domain, empty_cluster, fresh, observe, plan_of, settled, with_pods,
 };
 
 fn a_name() -> impl Strategy<Value = String> {
@@ -135,7 +134,7 @@ proptest! {
             decode: deployment("-decode"),
             prefill: deployment("-prefill"),
             epp: deployment("-epp"),
-            epp_account: Fetched::Found(ServiceAccount::default()),
+            epp_account: account(&plan).map_or(Fetched::Missing, Fetched::Found),
             ..empty_cluster()
         };
         let again = plan_of(&service, cluster.clone());
