@@ -25,7 +25,9 @@ pub(super) mod volumes;
 #[cfg(test)]
 mod tests;
 
+use k8s_openapi::api::core::v1::LocalObjectReference;
 use windlass_api::model::model_service::{ModelServiceSpec, Role as RoleSpec};
+use windlass_engine::runtime_config::merge_pull_secrets;
 
 use super::names::{Names, Role};
 use super::settings::Settings;
@@ -53,6 +55,11 @@ impl<'a> Pods<'a> {
     fn proxy_image(&self) -> Option<&'a str> {
         let image = self.blueprint.wanted.proxy_image.as_deref();
         image.filter(|_| self.role == Role::Decode)
+    }
+
+    /// Each once: server-side apply refuses two entries of one name.
+    fn pull_secrets(&self) -> Vec<LocalObjectReference> {
+        merge_pull_secrets(&[], &self.blueprint.spec.model.image_pull_secrets)
     }
 }
 

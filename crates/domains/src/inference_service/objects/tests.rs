@@ -201,6 +201,18 @@ fn secrets_reach_the_server_as_variables_and_the_user_has_the_last_word() {
     );
 }
 
+/// Server-side apply refuses a list with two entries of one name.
+#[test]
+fn a_pull_secret_or_variable_that_is_named_twice_is_there_once() {
+    let pod = pod(json!({
+        "imagePullSecrets": [{ "name": "a" }, { "name": "b" }, { "name": "a" }],
+        "env": [{ "name": "X", "value": "1" }, { "name": "X", "value": "2" }],
+    }));
+    assert_eq!(pod["imagePullSecrets"], json!([{ "name": "a" }, { "name": "b" }]));
+    let env = json!([{ "name": "HOME", "value": "/tmp" }, { "name": "X", "value": "2" }]);
+    assert_eq!(pod["containers"][0]["env"], env);
+}
+
 #[test]
 fn the_cache_is_the_volume_that_was_chosen() {
     for (cache, want) in [

@@ -51,7 +51,7 @@ pub(crate) fn template(pods: Pods<'_>) -> PodTemplateSpec {
         spec: Some(PodSpec {
             automount_service_account_token: Some(false),
             service_account_name: spec.service_account_name.clone(),
-            image_pull_secrets: non_empty(pods.blueprint.spec.model.image_pull_secrets.clone()),
+            image_pull_secrets: non_empty(pods.pull_secrets()),
             security_context: Some(PodSecurityContext {
                 run_as_user: spec.run_as_user,
                 fs_group: spec.fs_group,

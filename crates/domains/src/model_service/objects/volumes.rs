@@ -31,7 +31,7 @@ pub(crate) fn is_for_unpacking(name: &str) -> bool {
 pub(super) fn volumes(pods: Pods<'_>) -> Vec<Volume> {
     let mut volumes = vec![scratch(MODEL, EmptyDirVolumeSource::default())];
     volumes.push(scratch(SCRATCH, EmptyDirVolumeSource::default()));
-    volumes.extend(docker_configs(pods).map(|(index, secret)| docker_config(index, secret)));
+    volumes.extend(docker_configs(pods).map(|(index, secret)| docker_config(index, &secret)));
     if wants_shared_memory(pods.spec) {
         let asked = pods.spec.shared_memory.as_ref();
         let source = EmptyDirVolumeSource {
@@ -74,9 +74,8 @@ pub(super) fn docker_config_paths(pods: Pods<'_>) -> Vec<String> {
     docker_configs(pods).map(|(index, _)| numbered(DOCKER_CONFIG_PATH, index)).collect()
 }
 
-fn docker_configs(pods: Pods<'_>) -> impl Iterator<Item = (usize, &str)> {
-    let secrets = pods.blueprint.spec.model.image_pull_secrets.iter();
-    secrets.map(|secret| secret.name.as_str()).enumerate()
+fn docker_configs(pods: Pods<'_>) -> impl Iterator<Item = (usize, String)> {
+    pods.pull_secrets().into_iter().map(|secret| secret.name).enumerate()
 }
 
 fn docker_config(index: usize, secret: &str) -> Volume {

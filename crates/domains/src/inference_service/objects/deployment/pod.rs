@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use windlass_api::serving::zerfoo_inference_service::{SecretKeyRef, ZerfooInferenceServiceSpec};
+use windlass_engine::runtime_config::merge_pull_secrets;
 
 use super::Blueprint;
 use crate::inference_service::aliases;
@@ -59,7 +60,8 @@ pub(super) fn template(blueprint: Blueprint<'_>, track: Track, model: &str) -> P
                 ..Default::default()
             }),
             service_account_name: spec.service_account_name.clone(),
-            image_pull_secrets: non_empty(spec.image_pull_secrets.clone()),
+            // Each once: server-side apply refuses two entries of one name.
+            image_pull_secrets: non_empty(merge_pull_secrets(&[], &spec.image_pull_secrets)),
             init_containers: prefetch(blueprint, model).map(|container| vec![container]),
             containers: vec![server(blueprint, model)],
             volumes: Some(vec![cache_volume(spec), scratch_volume()]),

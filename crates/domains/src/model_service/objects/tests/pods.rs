@@ -287,6 +287,20 @@ fn s07_the_pull_secret_reaches_unpacking_and_not_the_server() {
     assert!(!mounts.contains("docker-config"));
 }
 
+/// Server-side apply refuses a list with two entries of one name.
+#[test]
+fn a_pull_secret_that_is_named_twice_is_used_once() {
+    let secrets = json!([{ "name": "first" }, { "name": "second" }, { "name": "first" }]);
+    let service = service_with(json!({ "model": { "imagePullSecrets": secrets } }));
+    let pod = pod(&service, "decode");
+    assert_eq!(names(&pod["imagePullSecrets"]), ["first", "second"]);
+    let volumes = ["model", "model-tmp", "docker-config", "docker-config-1", "dshm"];
+    assert_eq!(names(&pod["volumes"]), volumes);
+    let twice = json!({ "model": { "imagePullSecrets": [{ "name": "a" }, { "name": "a" }] } });
+    let once = json!({ "model": { "imagePullSecrets": [{ "name": "a" }] } });
+    assert_eq!(script(&service_with(twice)), script(&service_with(once)));
+}
+
 #[test]
 fn of_two_variables_of_one_name_the_last_counts() {
     let env = json!([
