@@ -103,6 +103,89 @@ fn a_change_that_the_controller_has_not_seen_is_not_complete() {
     assert!(is_apart(&service, cluster));
 }
 
+/// As it is in the middle of a change of both roles.
+fn halfway() -> [Pods; 2] {
+    [Pods { total: 3, updated: 1, ready: 2 }, Pods { total: 2, updated: 1, ready: 1 }]
+}
+
+#[test]
+fn a_pool_that_is_deleted_in_the_middle_of_a_change_comes_back_narrow() {
+    let service = split();
+    let [decode, prefill] = halfway();
+    for (decode, prefill) in [(decode, prefill), (decode, Pods::all(1)), (Pods::all(2), prefill)] {
+        let cluster =
+            Answers { pool: Some(Fetched::Missing), ..rolling(&service, decode, prefill) };
+        assert!(is_apart(&service, cluster.clone()));
+        let plan = plan_of(&service, cluster);
+        assert!(has(&plan, "Deployment", &names().role(Role::Decode)), "nothing is held back");
+    }
+    let mut unseen = rolling(&service, Pods::all(2), Pods::all(1));
+    unseen.pool = Some(Fetched::Missing);
+    for deployment in [&mut unseen.decode, &mut unseen.prefill] {
+        if let Fetched::Found(deployment) = deployment {
+            deployment.metadata.generation = Some(2);
+        }
+    }
+    assert!(is_apart(&service, unseen));
+}
+
+#[test]
+fn a_pool_that_somebody_widens_in_the_middle_of_a_change_is_narrowed_again() {
+    let service = split();
+    let [decode, prefill] = halfway();
+    let wide = Some(Fetched::Found(pool(&fresh(&service))));
+    let cluster = Answers { pool: wide, ..rolling(&service, decode, prefill) };
+    assert!(is_apart(&service, cluster.clone()));
+    let plan = plan_of(&service, cluster);
+    assert!(has(&plan, "Deployment", &names().role(Role::Decode)), "nothing is held back");
+}
+
+#[test]
+fn a_change_that_the_operator_before_us_began_is_ended_apart() {
+    let service = split();
+    let [decode, prefill] = halfway();
+    let wide = Some(Fetched::Found(pool(&fresh(&service))));
+    let mut cluster = Answers { pool: wide, ..rolling(&service, decode, prefill) };
+    for deployment in [&mut cluster.decode, &mut cluster.prefill] {
+        if let Fetched::Found(deployment) = deployment {
+            deployment.metadata.annotations = None;
+        }
+    }
+    assert!(is_apart(&service, cluster));
+}
+
+#[test]
+fn pods_that_are_started_or_scaled_separate_nothing() {
+    let service = split();
+    let wide = || Some(Fetched::Found(pool(&fresh(&service))));
+    for (what, decode, prefill) in [
+        ("none yet", Pods::all(0), Pods::all(0)),
+        ("they start", Pods::ready(0, 2), Pods::ready(0, 1)),
+        ("there will be more", Pods::all(1), Pods::all(0)),
+    ] {
+        for pool in [wide(), Some(Fetched::Missing)] {
+            let cluster = Answers { pool, ..rolling(&service, decode, prefill) };
+            assert!(!is_apart(&service, cluster), "{what}");
+        }
+    }
+    // Of a new number the controller hears a moment later.
+    let mut scaled = Answers { pool: wide(), ..rolling(&service, Pods::all(2), Pods::all(1)) };
+    for deployment in [&mut scaled.decode, &mut scaled.prefill] {
+        if let Fetched::Found(deployment) = deployment {
+            deployment.metadata.generation = Some(2);
+        }
+    }
+    assert!(!is_apart(&service, scaled));
+    // New Deployments have not been looked at by anybody.
+    let mut new = Answers { pool: Some(Fetched::Missing), ..settled(&service) };
+    for deployment in [&mut new.decode, &mut new.prefill] {
+        if let Fetched::Found(deployment) = deployment {
+            deployment.status = None;
+        }
+    }
+    assert!(!is_apart(&service, new));
+}
+
 #[test]
 fn another_change_on_the_way_keeps_them_apart() {
     let next = other_model(&split());
