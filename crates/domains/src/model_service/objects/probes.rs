@@ -38,14 +38,15 @@ pub(super) fn server_probes(pods: Pods<'_>) -> ServerProbes {
     }
 }
 
-/// A rollout is stuck only after the slowest start that the probe allows. Without a probe a pod is
-/// ready at once, and the API server's own deadline will do.
-pub(super) fn progress_deadline_seconds(startup: Option<&Probe>) -> Option<i32> {
-    let startup = startup?;
-    let attempts = startup.failure_threshold.unwrap_or(3);
-    let allowed = attempts.saturating_mul(startup.period_seconds.unwrap_or(PERIOD_SECONDS));
-    let delayed = allowed.saturating_add(startup.initial_delay_seconds.unwrap_or_default());
-    Some(delayed.saturating_add(ROLLOUT_SLACK_SECONDS))
+/// A rollout is stuck only after the slowest start that the probe allows. Without a probe a server is
+/// ready at once, but its model has to be unpacked before it starts, so it gets the time of ours.
+pub(super) fn progress_deadline_seconds(startup: Option<&Probe>) -> i32 {
+    let allowed = startup.map_or(STARTUP_FAILURES * PERIOD_SECONDS, |startup| {
+        let attempts = startup.failure_threshold.unwrap_or(3);
+        let allowed = attempts.saturating_mul(startup.period_seconds.unwrap_or(PERIOD_SECONDS));
+        allowed.saturating_add(startup.initial_delay_seconds.unwrap_or_default())
+    });
+    allowed.saturating_add(ROLLOUT_SLACK_SECONDS)
 }
 
 fn ours(pods: Pods<'_>, failures: i32) -> Probe {

@@ -30,7 +30,7 @@ pub(crate) fn serving_deployment(pods: Pods<'_>, workload: &Workload) -> Deploym
                 ..Default::default()
             },
             strategy: pods.spec.strategy.clone(),
-            progress_deadline_seconds: probes::progress_deadline_seconds(startup),
+            progress_deadline_seconds: Some(probes::progress_deadline_seconds(startup)),
             template: workload.template.clone(),
             ..Default::default()
         }),

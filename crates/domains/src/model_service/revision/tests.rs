@@ -109,12 +109,13 @@ fn m10_what_somebody_changes_in_pods_of_the_present_form_is_put_back() {
     assert_eq!(&template_of(&seen(base()), &edited), live_template(&ours));
 }
 
+/// A deadline replaces no pod, and unpacking may take longer than the API server's own allows.
 #[test]
-fn taking_over_does_not_set_a_deadline_for_pods_without_probes() {
+fn taking_over_gives_pods_without_probes_time_too() {
     let cluster = Answers { decode: Fetched::Found(predecessors()), ..settled(&base()) };
     let plan = plan_of(&seen(base()), cluster);
     let spec = &body(&plan, "Deployment", &names().role(Role::Decode))["spec"];
-    assert!(spec.get("progressDeadlineSeconds").is_none());
+    assert_eq!(spec["progressDeadlineSeconds"], 4200);
 }
 
 #[test]
