@@ -11,7 +11,7 @@ use windlass_api::model::model_service::{
 use windlass_engine::quantity;
 
 use super::names::{MAX_SERVICE_NAME, Names, Role};
-use super::objects::volumes;
+use super::objects::{Blueprint, Pods, volumes};
 use super::settings::{MetricsRbac, Provider, Settings};
 
 /// Whether the endpoint picker checks the tokens of those who read its metrics, and may do so.
@@ -48,6 +48,8 @@ pub enum Rule {
     VolumeName { role: &'static str, name: String },
     #[error("{role} volumeMounts must not use {path}, which the operator itself uses")]
     MountPath { role: &'static str, path: String },
+    #[error("model mountPath must not be {0}, which the operator itself uses")]
+    ModelPath(String),
     #[error("{0} sharedMemory sizeLimit must be a positive quantity")]
     SharedMemory(&'static str),
 }
@@ -63,6 +65,7 @@ impl Rule {
             Self::NixlPort => "spec.engine.env".to_owned(),
             Self::VolumeName { role, .. } => format!("spec.{role}.volumes"),
             Self::MountPath { role, .. } => format!("spec.{role}.volumeMounts"),
+            Self::ModelPath(_) => "spec.model.mountPath".to_owned(),
             Self::SharedMemory(role) => format!("spec.{role}.sharedMemory.sizeLimit"),
         }
     }
@@ -110,7 +113,9 @@ pub(super) fn validate(
     check(spec.prefill.is_none() || spec.routing_proxy.is_some(), Rule::PrefillNeedsProxy)?;
     let wanted = fill_in(spec, settings);
     check_ports(spec, &wanted)?;
+    let blueprint = Blueprint { names, spec, wanted: &wanted, settings };
     for (role, pods) in roles(spec) {
+        check_model_path(Pods { blueprint, role, spec: pods })?;
         check_volumes(role, pods, &wanted.mount_path)?;
         check_shared_memory(role, pods)?;
     }
@@ -210,15 +215,23 @@ fn check_ports(spec: &ModelServiceSpec, wanted: &Wanted) -> Result<(), Rule> {
     check(wanted.nixl_port != Some(spec.engine.port), Rule::NixlPort)
 }
 
+fn check_model_path(pods: Pods<'_>) -> Result<(), Rule> {
+    let path = &pods.blueprint.wanted.mount_path;
+    let taken = volumes::taken_paths(pods).iter().any(|taken| taken == path.trim_end_matches('/'));
+    check(!taken, Rule::ModelPath(path.clone()))
+}
+
 fn check_volumes(role: Role, pods: &RoleSpec, mount_path: &str) -> Result<(), Rule> {
     let role = role.as_str();
+    let shares_memory = volumes::wants_shared_memory(pods);
     for volume in &pods.volumes {
         let name = volume.name.clone();
-        check(!volumes::is_reserved(&name), Rule::VolumeName { role, name })?;
+        check(!volumes::is_reserved(pods, &name), Rule::VolumeName { role, name })?;
     }
     for mount in &pods.volume_mounts {
         let path = mount.mount_path.clone();
-        let taken = path == mount_path || path == volumes::SHARED_MEMORY_PATH;
+        let is_memory = shares_memory && path == volumes::SHARED_MEMORY_PATH;
+        let taken = path == mount_path || is_memory;
         check(!taken, Rule::MountPath { role, path })?;
     }
     Ok(())

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Container, EnvVar};
 
 use super::environment::variable;
 use super::security::locked_down;
-use super::{Pods, volumes};
+use super::{Blueprint, Pods, volumes};
 
 pub(crate) const UNPACK: &str = "model-unpack";
 
@@ -14,16 +14,20 @@ const TARGET: &str = "MODEL_MOUNT_PATH";
 /// The variables that the spec decides; the others are ours.
 pub(crate) const OF_SPEC: [&str; 2] = [MODEL, TARGET];
 
-/// `None` where the administrator unpacks in another way, or there is nothing to unpack.
+/// Not where the administrator unpacks in another way, or there is nothing to unpack.
+pub(super) fn is_wanted(pods: Pods<'_>) -> bool {
+    let Blueprint { settings, spec, .. } = pods.blueprint;
+    !settings.kit_image.is_empty() && !spec.model.image.is_empty()
+}
+
 pub(super) fn container(pods: Pods<'_>) -> Option<Container> {
-    let image = &pods.blueprint.settings.kit_image;
-    if image.is_empty() || pods.blueprint.spec.model.image.is_empty() {
+    if !is_wanted(pods) {
         return None;
     }
     let credentials = volumes::docker_config_paths(pods);
     Some(Container {
         name: UNPACK.to_owned(),
-        image: Some(image.clone()),
+        image: Some(pods.blueprint.settings.kit_image.clone()),
         command: Some(vec!["/bin/sh".to_owned(), "-c".to_owned()]),
         args: Some(vec![script(pods.blueprint.wanted.plain_http, credentials.len())]),
         env: Some(env(pods, &credentials)),

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{
 };
 use windlass_api::model::model_service::Role as RoleSpec;
 
-use super::Pods;
+use super::{Pods, unpack};
 use crate::model_service::validate::parallelism;
 
 pub(super) const MODEL: &str = "model";
@@ -18,9 +18,22 @@ pub(crate) const SHARED_MEMORY_PATH: &str = "/dev/shm";
 pub(super) const DOCKER_CONFIG: &str = "docker-config";
 pub(super) const DOCKER_CONFIG_PATH: &str = "/.docker";
 
-/// Whether the user must not give a volume this name.
-pub(crate) fn is_reserved(name: &str) -> bool {
-    [MODEL, SCRATCH, SHARED_MEMORY].contains(&name) || name.starts_with(DOCKER_CONFIG)
+/// Whether the user must not give a volume of this role this name.
+pub(crate) fn is_reserved(role: &RoleSpec, name: &str) -> bool {
+    [MODEL, SCRATCH].contains(&name)
+        || name.starts_with(DOCKER_CONFIG)
+        || (name == SHARED_MEMORY && wants_shared_memory(role))
+}
+
+/// Where the containers of a pod have something else than the model.
+pub(crate) fn taken_paths(pods: Pods<'_>) -> Vec<String> {
+    let shared = wants_shared_memory(pods.spec).then(|| SHARED_MEMORY_PATH.to_owned());
+    let mut taken = Vec::from_iter(shared);
+    if unpack::is_wanted(pods) {
+        taken.push(SCRATCH_PATH.to_owned());
+        taken.extend(docker_config_paths(pods));
+    }
+    taken
 }
 
 /// The volumes that hold what the model is fetched with.
@@ -101,7 +114,7 @@ fn numbered(name: &str, index: usize) -> String {
 }
 
 /// Processes that share one model exchange their work there, and the default is far too small.
-fn wants_shared_memory(role: &RoleSpec) -> bool {
+pub(crate) fn wants_shared_memory(role: &RoleSpec) -> bool {
     match &role.shared_memory {
         Some(memory) => memory.enabled.unwrap_or(true),
         None => parallelism(role).tensor > 1,

@@ -60,6 +60,53 @@ fn m16_each_bad_spec_has_its_text_and_its_field() {
 }
 
 #[test]
+fn m16_a_model_is_not_put_where_something_else_is_mounted() {
+    let secrets = json!([{ "name": "a" }, { "name": "b" }]);
+    let alone = json!({ "parallelism": { "tensor": 1 } });
+    for (path, spec, taken) in [
+        ("/tmp/model-oci", json!({}), true),
+        ("/tmp/model-oci/", json!({}), true),
+        ("/dev/shm", json!({}), true),
+        ("/dev/shm", json!({ "decode": alone }), false),
+        ("/.docker", json!({}), false),
+        ("/.docker", json!({ "model": { "imagePullSecrets": secrets } }), true),
+        ("/.docker-1", json!({ "model": { "imagePullSecrets": secrets } }), true),
+        ("/.docker-2", json!({ "model": { "imagePullSecrets": secrets } }), false),
+        ("/models", json!({ "model": { "imagePullSecrets": secrets } }), false),
+    ] {
+        let mut service = service_with(spec.clone());
+        service.spec.model.mount_path = path.to_owned();
+        let rule = judged(&service).err();
+        let want = taken.then(|| Rule::ModelPath(path.to_owned()));
+        assert_eq!(rule, want, "{path} {spec}");
+    }
+    let rule = Rule::ModelPath("/dev/shm".to_owned());
+    let text = "model mountPath must not be /dev/shm, which the operator itself uses";
+    assert_eq!(
+        (rule.to_string(), rule.field()),
+        (text.to_owned(), "spec.model.mountPath".to_owned())
+    );
+    // Where nothing is unpacked, nothing is in the way.
+    let settings = Settings { kit_image: String::new(), ..settings() };
+    let service = service_with(json!({ "model": { "mountPath": "/tmp/model-oci" } }));
+    assert!(validate(&service, &Names::of(&service, "test"), &settings).is_ok());
+}
+
+#[test]
+fn shared_memory_of_the_users_own_is_fine_where_there_is_no_other() {
+    let own = |shared: Value| {
+        judged(&service_with(json!({ "decode": {
+            "sharedMemory": shared,
+            "volumes": [{ "name": "dshm", "emptyDir": { "medium": "Memory" } }],
+            "volumeMounts": [{ "name": "dshm", "mountPath": "/dev/shm" }],
+        } })))
+    };
+    assert!(own(json!({ "enabled": false })).is_ok());
+    let name = "dshm".to_owned();
+    assert_eq!(own(json!({})).err(), Some(Rule::VolumeName { role: "decode", name }));
+}
+
+#[test]
 fn m16_names_that_make_no_service_are_refused() {
     for (name, valid) in [
         ("a".repeat(59), true),
