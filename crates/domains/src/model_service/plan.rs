@@ -52,8 +52,8 @@ pub(super) fn plan(settings: &Settings, object: &ModelService, observed: &Observ
         Err(Refusal::InvalidSpec(_)) => return plan,
         Err(Refusal::Conflict { .. }) => plan.requeue_after(CONFLICT_AGAIN),
     }
-    let mut pods = observed.answers.pods.found().into_iter().flatten();
-    if pods.any(is_stuck_on_its_node) {
+    let pods = [&observed.answers.pods, &observed.answers.epp_pods];
+    if pods.into_iter().filter_map(Fetched::found).flatten().any(is_stuck_on_its_node) {
         plan.requeue_after(EXPLAIN_AGAIN);
     }
     plan

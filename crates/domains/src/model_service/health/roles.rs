@@ -91,7 +91,8 @@ fn is_of(pod: &Pod, role: Role) -> bool {
     labels.and_then(|labels| labels.get(ROLE_LABEL)).is_some_and(|value| value == role.as_str())
 }
 
-fn obstacle(pods: &Inspection) -> Option<String> {
+/// What keeps pods waiting, where they say.
+pub(super) fn obstacle(pods: &Inspection) -> Option<String> {
     let reason = pods.reason.as_deref().filter(|reason| !PLAIN_WAITING.contains(reason))?;
     let message = pods.message.as_deref().filter(|message| !message.is_empty());
     Some(message.unwrap_or(reason).to_owned())

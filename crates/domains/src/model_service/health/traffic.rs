@@ -8,6 +8,7 @@ use windlass_engine::fetch::Fetched;
 use windlass_engine::health::{self, Inspection, PodsView};
 use windlass_engine::state::State;
 
+use super::roles::obstacle;
 use crate::http_route;
 use crate::model_service::compose::{ClusterRbac, Meaning, Observed, live, stays};
 use crate::model_service::pairing::Pairing;
@@ -36,12 +37,15 @@ fn epp(observed: &Observed) -> ConditionUpdate {
         return condition(reasons::EPP_READY, false, reasons::SCALED_TO_ZERO, text);
     }
     let pods = answers.epp_pods.found().filter(|pods| !pods.is_empty());
-    let inspection = health::deployment(deployment, pods.map(|pods| of_pods(observed, pods)));
+    let pods = pods.map(|pods| of_pods(observed, pods));
+    let obstacle = pods.as_ref().and_then(obstacle);
+    let inspection = health::deployment(deployment, pods);
     let state = inspection.state();
     if deployment.is_some() && !state.is_ready() && !state.is_error() {
         // The same throughout: each step would be another write of the status.
         let text = "Waiting for the endpoint picker to become ready";
-        return condition(reasons::EPP_READY, false, reasons::ROLLING_OUT, text);
+        let text = obstacle.map_or(text.to_owned(), |obstacle| format!("{text}: {obstacle}"));
+        return condition(reasons::EPP_READY, false, reasons::ROLLING_OUT, &text);
     }
     told(reasons::EPP_READY, &inspection)
 }

@@ -12,8 +12,8 @@ use windlass_engine::state::decide_manual;
 
 use crate::model_service::fetch::Answers;
 use crate::model_service::fixture::{
-    Pods, bare_cluster, base, domain, edited, empty_cluster, fresh, live, live_epp, observe, pool,
-    ready_of, seen, service_with, settled, split_with, stalled, with_pods,
+    Pods, bare_cluster, base, domain, edited, empty_cluster, fresh, live, live_epp, observe,
+    plan_of, pool, ready_of, seen, service_with, settled, split_with, stalled, with_pods,
 };
 use crate::model_service::names::Role;
 
@@ -298,6 +298,61 @@ fn m09_the_picker_has_a_condition_of_its_own() {
     let starting = with_pods(live_epp(&base()), Pods::ready(0, 1));
     assert_eq!(at(Fetched::Found(starting)).0, Status::False);
     assert!(ready_of(&base(), cluster(Fetched::Missing)).1, "Ready speaks of the serving pods");
+}
+
+/// The cluster while the picker's only pod is in this state.
+fn picker_pod(status: Value) -> Answers {
+    let pod = serde_json::from_value(json!({
+        "metadata": { "name": "p", "namespace": "ml-serving", "uid": "p" },
+        "spec": { "nodeName": "n", "containers": [{ "name": "epp" }] },
+        "status": status,
+    }));
+    Answers {
+        epp: Fetched::Found(with_pods(live_epp(&base()), Pods::ready(0, 1))),
+        epp_pods: Fetched::Found(vec![pod.unwrap()]),
+        ..settled(&base())
+    }
+}
+
+#[test]
+fn m09_what_keeps_the_picker_from_running_is_told() {
+    let container = |state: Value, restarts: i32| {
+        json!({ "phase": "Running", "containerStatuses": [{
+            "name": "epp", "image": "i", "imageID": "", "ready": false, "restartCount": restarts,
+            "state": { "waiting": state },
+            "lastState": { "terminated": { "exitCode": 7, "reason": "Error" } },
+        }] })
+    };
+    for (status, reason, text) in [
+        (
+            container(json!({ "reason": "ErrImagePull", "message": "epp:1: not found" }), 0),
+            "ImageNotFound",
+            "not found",
+        ),
+        (container(json!({ "reason": "CrashLoopBackOff" }), 5), "CrashLoopBackOff", "7"),
+        (
+            json!({ "phase": "Pending", "conditions": [{
+                "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                "message": "0/3 nodes are available: 3 Insufficient cpu.",
+            }] }),
+            "RollingOut",
+            "Waiting for the endpoint picker to become ready: 0/3 nodes are available: 3 \
+             Insufficient cpu.",
+        ),
+    ] {
+        let (status, found, message) = told(&base(), picker_pod(status), "EPPReady");
+        assert_eq!((status, found.as_str()), (Status::False, reason), "{message}");
+        assert!(message.contains(text), "{message}");
+    }
+}
+
+#[test]
+fn m09_events_of_a_picker_that_does_not_start_are_read_again() {
+    let stuck = json!({ "phase": "Pending", "conditions": [
+        { "type": "PodReadyToStartContainers", "status": "False" },
+    ] });
+    assert!(plan_of(&base(), picker_pod(stuck)).requeue_after.is_some());
+    assert!(plan_of(&base(), picker_pod(json!({ "phase": "Running" }))).requeue_after.is_none());
 }
 
 #[test]
