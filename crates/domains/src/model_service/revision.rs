@@ -11,8 +11,8 @@
 //! A Deployment of the wanted revision and the present form is what we would write today, and every
 //! change that somebody makes to it is put back. One of the wanted revision and another form keeps
 //! its form: the version label, the server's probes, the shared memory, and the whole step that
-//! unpacks the model (its script with TLS or without, its image and its credentials) are taken from the
-//! live template. When the revision changes the pods are replaced anyway, and get the present form.
+//! unpacks the model (its script with TLS or without, its image and its credentials), or its absence,
+//! are taken from the live template. When the revision changes the pods are replaced anyway, and get the present form.
 //!
 //! A Deployment without marks is of the operator before us. It counts as of the wanted revision if its
 //! template in the form it has is the wanted one: then nothing is left that would have to change. The
@@ -46,12 +46,14 @@ const WAYS: u32 = 1;
 const TAKEN_OVER: &str = "taken-over";
 
 /// The marks of a Deployment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Marks {
     pub(super) revision: String,
     pub(super) form: String,
     /// Whether a Deployment without marks can be of this revision.
     adopts: bool,
+    /// What a live step that unpacks a model must say to be kept.
+    model: Vec<EnvVar>,
 }
 
 impl Marks {
@@ -70,12 +72,13 @@ pub(super) fn marks_of_role(pods: Pods<'_>) -> Marks {
         revision: of_role(pods),
         form: hash(&form.to_string(), FORM_DIGITS),
         adopts: !asks_for_a_form(pods),
+        model: unpack::of_spec(pods).into(),
     }
 }
 
 pub(super) fn marks_of_picker(blueprint: Blueprint<'_>, file: ConfigFile) -> Marks {
     let form = hash(&json!([WAYS]).to_string(), FORM_DIGITS);
-    Marks { revision: of_picker(blueprint, file), form, adopts: true }
+    Marks { revision: of_picker(blueprint, file), form, adopts: true, model: Vec::new() }
 }
 
 /// Whether the spec speaks of the parts that are kept, which the operator before us did not offer.
@@ -156,7 +159,7 @@ pub(super) fn keep_live_form(
     }
     let kept = in_live_form(template, live_template);
     if known.is_none() {
-        let same = loads_the_same(template, live_template)
+        let same = loads(&marks.model, live_template)
             && is_carried_out(&json!(kept), &json!(live_template));
         if !marks.adopts || !same {
             return false;
@@ -171,14 +174,12 @@ fn annotation<'a>(live: &'a Deployment, key: &str) -> Option<&'a str> {
     live.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
-/// Which model is unpacked, and where to, is the spec's word in a step that is kept as a whole.
-fn loads_the_same(wanted: &PodTemplateSpec, live: &PodTemplateSpec) -> bool {
-    let loads = |template: &PodTemplateSpec| {
-        let unpack = unpack_of(template.spec.as_ref()?)?;
-        let of_spec = |variable: &&EnvVar| unpack::OF_SPEC.contains(&variable.name.as_str());
-        Some(unpack.env.iter().flatten().filter(of_spec).cloned().collect::<Vec<_>>())
-    };
-    loads(wanted) == loads(live)
+/// Which model is unpacked, and where to, is the spec's word in a step that is kept as a whole. A pod
+/// without that step loads whatever is put there.
+fn loads(model: &[EnvVar], live: &PodTemplateSpec) -> bool {
+    let Some(unpack) = live.spec.as_ref().and_then(unpack_of) else { return true };
+    let of_spec = |variable: &&EnvVar| unpack::OF_SPEC.contains(&variable.name.as_str());
+    unpack.env.iter().flatten().filter(of_spec).eq(model)
 }
 
 fn unpack_of(pod: &PodSpec) -> Option<&Container> {
@@ -229,13 +230,16 @@ fn keep_version_label(template: &mut PodTemplateSpec, live: &PodTemplateSpec) {
     }
 }
 
+/// The step as it is, and none where there is none.
 fn keep_unpacking(pod: &mut PodSpec, live: &PodSpec) {
-    let mut ours = pod.init_containers.iter_mut().flatten();
-    let unpack = ours.find(|container| container.name == unpack::UNPACK);
-    if let (Some(live_unpack), Some(unpack)) = (unpack_of(live), unpack) {
-        unpack.clone_from(live_unpack);
-        keep_volumes(pod, live, volumes::is_for_unpacking);
+    let is_unpack = |container: &Container| container.name == unpack::UNPACK;
+    let live_steps = live.init_containers.as_deref().unwrap_or_default();
+    let steps = pod.init_containers.get_or_insert_default();
+    take(steps, live_steps, |step| &step.name, is_unpack);
+    if steps.is_empty() {
+        pod.init_containers = None;
     }
+    keep_volumes(pod, live, volumes::is_for_unpacking);
 }
 
 fn keep_server(pod: &mut PodSpec, live: &PodSpec) {

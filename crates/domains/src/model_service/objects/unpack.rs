@@ -37,12 +37,17 @@ pub(super) fn container(pods: Pods<'_>) -> Option<Container> {
     })
 }
 
-fn env(pods: Pods<'_>, credentials: &[String]) -> Vec<EnvVar> {
-    let mut env = vec![
+/// What to unpack, and where to.
+pub(crate) fn of_spec(pods: Pods<'_>) -> [EnvVar; 2] {
+    [
         variable(MODEL, &pods.blueprint.spec.model.image),
         variable(TARGET, &pods.blueprint.wanted.mount_path),
-        variable("KITOPS_HOME", volumes::SCRATCH_PATH),
-    ];
+    ]
+}
+
+fn env(pods: Pods<'_>, credentials: &[String]) -> Vec<EnvVar> {
+    let mut env = Vec::from(of_spec(pods));
+    env.push(variable("KITOPS_HOME", volumes::SCRATCH_PATH));
     if let Some(first) = credentials.first() {
         env.push(variable("DOCKER_CONFIG", first));
     }

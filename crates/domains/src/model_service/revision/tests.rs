@@ -9,8 +9,8 @@ use super::*;
 use crate::model_service::Settings;
 use crate::model_service::fetch::Answers;
 use crate::model_service::fixture::{
-    base, body, edited, live as live_of, live_epp, names, observe, plan_as, plan_of, seen,
-    service_with, settings, settled,
+    base, body, edited, empty_cluster, live as live_of, live_epp, names, observe, observe_as,
+    plan_as, plan_of, seen, service_with, settings, settled,
 };
 
 /// The Deployment of the base as the operator before us wrote it.
@@ -246,6 +246,43 @@ fn settings_that_matter_only_at_the_start_replace_no_pod() {
     let live = live_of(&base(), Role::Decode);
     let template = &body(&plan, "Deployment", &name)["spec"]["template"];
     assert_eq!(template, &serde_json::to_value(live_template(&live)).unwrap());
+}
+
+/// The decode Deployment as it is made with other settings.
+fn live_as(settings: &Settings, service: &ModelService) -> Deployment {
+    let plan = plan_as(settings, service, empty_cluster());
+    let made = body(&plan, "Deployment", &names().role(Role::Decode)).clone();
+    serde_json::from_value(made).unwrap()
+}
+
+#[test]
+fn unpacking_that_is_left_out_or_comes_back_replaces_no_pod() {
+    let secrets = json!([{ "name": "a" }, { "name": "b" }]);
+    let more = json!({ "model": { "imagePullSecrets": secrets }, "routingProxy": {} });
+    let service = service_with(more);
+    let without = Settings { kit_image: String::new(), ..settings() };
+    for (before, now) in [(settings(), without.clone()), (without.clone(), settings())] {
+        let live = live_as(&before, &service);
+        let cluster = Answers { decode: Fetched::Found(live.clone()), ..settled(&service) };
+        let plan = plan_as(&now, &seen(service.clone()), cluster);
+        let template = &body(&plan, "Deployment", &names().role(Role::Decode))["spec"]["template"];
+        assert_eq!(template, &serde_json::to_value(live_template(&live)).unwrap());
+    }
+    // A step that the operator before us made stays as well, and so does its absence.
+    let mut taken = predecessors();
+    let cluster =
+        |live: &Deployment| Answers { decode: Fetched::Found(live.clone()), ..settled(&base()) };
+    let kept = |settings: &Settings, live: &Deployment| {
+        let observed = observe_as(settings, &seen(base()), cluster(live));
+        observed.meaning.unwrap().decode.template
+    };
+    assert_eq!(&kept(&without, &taken), live_template(&taken));
+    taken.spec.as_mut().unwrap().template.spec.as_mut().unwrap().init_containers = None;
+    assert_eq!(&kept(&settings(), &taken), live_template(&taken));
+    // But not if it loads another model.
+    let other = json!({ "model": { "image": "registry.example.com/models/other:v2" } });
+    let observed = observe_as(&without, &edited(&base(), other), cluster(&predecessors()));
+    assert_eq!(observed.meaning.unwrap().decode.template.spec.unwrap().init_containers, None);
 }
 
 /// If this fails, pods of the present form would be replaced: count [`WAYS`] up, and pin the new hash.
