@@ -78,7 +78,7 @@ impl Domain for ModelServiceDomain {
             components: &COMPONENTS,
             finalizer: Some(FINALIZER),
             hold: None,
-            predecessors: &["manager"],
+            predecessors: &[names::PREDECESSOR],
             state_word: false,
         }
     }

@@ -11,6 +11,9 @@ mod tests;
 /// Field manager and `managed-by` value, shared with the other kinds of the group.
 pub const CONTROLLER: &str = "model-operator";
 
+/// Under this name the operator before us wrote; what it holds it holds on our behalf.
+pub(super) const PREDECESSOR: &str = "manager";
+
 pub const EVENT_SOURCE: &str = "modelservice-controller";
 
 /// Values of the component label on the children.

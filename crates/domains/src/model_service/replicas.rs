@@ -7,13 +7,10 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 
-use super::names::{CONTROLLER, REPLICAS_ANNOTATION};
+use super::names::{CONTROLLER, PREDECESSOR, REPLICAS_ANNOTATION};
 
 #[cfg(test)]
 mod tests;
-
-/// Under this name the operator before us wrote; what it holds it holds on our behalf.
-const PREDECESSOR: &str = "manager";
 
 /// The `replicas` field to apply; `None` leaves it to whoever holds it.
 pub(super) fn field(wanted: i32, live: Option<&Deployment>) -> Option<i32> {

@@ -15,9 +15,9 @@
 //! are taken from the live template. When the revision changes the pods are replaced anyway, and get the present form.
 //!
 //! A Deployment without marks is of the operator before us. It counts as of the wanted revision if its
-//! template in the form it has is the wanted one: then nothing is left that would have to change. The
-//! service's status has no say in it, as a pass of ours may have written that before the Deployment was
-//! taken over.
+//! template in the form it has is the wanted one: then nothing is left that would have to change, and
+//! nothing that it set would have to go. The service's status has no say in it, as a pass of ours may
+//! have written that before the Deployment was taken over.
 //!
 //! What goes into a revision, and how, must never change, or every pod of every service is replaced.
 //! Fields that are new in the spec do no harm as long as they are left out where they are not set. A
@@ -33,6 +33,7 @@ use super::epp_config::ConfigFile;
 use super::names::{FORM_ANNOTATION, REVISION_ANNOTATION, Role, VERSION_LABEL};
 use super::objects::{Blueprint, Pods, server, unpack, volumes};
 
+mod dropped;
 #[cfg(test)]
 mod tests;
 
@@ -160,7 +161,8 @@ pub(super) fn keep_live_form(
     let kept = in_live_form(template, live_template);
     if known.is_none() {
         let same = loads(&marks.model, live_template)
-            && is_carried_out(&json!(kept), &json!(live_template));
+            && is_carried_out(&json!(kept), &json!(live_template))
+            && !dropped::drops(live, &json!(kept));
         if !marks.adopts || !same {
             return false;
         }

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Probe;
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_api::model::model_service::ModelService;
 use windlass_engine::fetch::Fetched;
 
@@ -15,7 +15,11 @@ use crate::model_service::fixture::{
 
 /// The Deployment of the base as the operator before us wrote it.
 fn predecessors() -> Deployment {
-    let mut deployment = live_of(&base(), Role::Decode);
+    predecessors_of(&base())
+}
+
+fn predecessors_of(service: &ModelService) -> Deployment {
+    let mut deployment = live_of(service, Role::Decode);
     deployment.metadata.annotations = None;
     let template = &mut deployment.spec.as_mut().unwrap().template;
     let labels = template.metadata.as_mut().unwrap().labels.as_mut().unwrap();
@@ -86,6 +90,105 @@ fn a_change_that_only_we_can_make_is_not_taken_for_the_live_form() {
             "{change}"
         );
     }
+}
+
+/// Written by the operator before us, with what the API server filled in and recorded as its work.
+fn recorded(deployment: &Deployment) -> Deployment {
+    let mut value = serde_json::to_value(deployment).unwrap();
+    let pod = &mut value["spec"]["template"]["spec"];
+    for (field, default) in [
+        ("restartPolicy", "Always"),
+        ("dnsPolicy", "ClusterFirst"),
+        ("schedulerName", "default-scheduler"),
+    ] {
+        pod[field] = json!(default);
+    }
+    pod["terminationGracePeriodSeconds"] = json!(30);
+    let server = &mut pod["containers"][0];
+    server["terminationMessagePath"] = json!("/dev/termination-log");
+    server["terminationMessagePolicy"] = json!("File");
+    if server.get("imagePullPolicy").is_none() {
+        server["imagePullPolicy"] = json!("IfNotPresent");
+    }
+    let fields = record(&value["spec"]["template"]);
+    let entry = json!({
+        "manager": "manager", "operation": "Update", "apiVersion": "apps/v1",
+        "fieldsV1": { "f:spec": { "f:template": fields } },
+    });
+    value["metadata"]["managedFields"].as_array_mut().unwrap().push(entry);
+    serde_json::from_value(value).unwrap()
+}
+
+/// As the API server records who has set what.
+fn record(value: &Value) -> Value {
+    let keyed = |field: &str, item: &Value| {
+        let keys: &[&str] = match field {
+            "containers" | "initContainers" | "env" | "volumes" | "imagePullSecrets" => &["name"],
+            "volumeMounts" => &["mountPath"],
+            "ports" => &["containerPort", "protocol"],
+            _ => return None,
+        };
+        let keys: serde_json::Map<_, _> =
+            keys.iter().map(|key| ((*key).to_owned(), item[*key].clone())).collect();
+        Some(format!("k:{}", Value::Object(keys)))
+    };
+    let Value::Object(map) = value else { return json!({}) };
+    let fields = map.iter().map(|(field, value)| {
+        let below = match value {
+            _ if ["nodeSelector", "tolerations"].contains(&field.as_str()) => json!({}),
+            Value::Array(items) => {
+                let items =
+                    items.iter().filter_map(|item| Some((keyed(field, item)?, record(item))));
+                Value::Object(items.collect())
+            }
+            other => record(other),
+        };
+        (format!("f:{field}"), below)
+    });
+    let all = [(".".to_owned(), json!({}))].into_iter().chain(fields);
+    Value::Object(all.collect())
+}
+
+#[test]
+fn what_the_server_filled_in_for_the_operator_before_us_is_no_change() {
+    let live = recorded(&predecessors());
+    let template = template_of(&seen(base()), &live);
+    assert_eq!(&template, live_template(&predecessors()));
+}
+
+/// An apply takes away what the operator before us has set and we do not want, and the pods with it.
+#[test]
+fn what_the_spec_no_longer_says_is_not_taken_for_the_live_form() {
+    for more in [
+        json!({ "engine": { "imagePullPolicy": "Always" } }),
+        json!({ "decode": { "annotations": { "team": "ml" } } }),
+        json!({ "decode": { "nodeSelector": { "zone": "a" } } }),
+        json!({ "decode": { "tolerations": [{ "key": "gpu", "operator": "Exists" }] } }),
+        json!({ "decode": { "resources": { "limits": { "memory": "8Gi" } } } }),
+        json!({ "model": { "imagePullSecrets": [{ "name": "a" }] } }),
+        json!({ "routingProxy": {} }),
+    ] {
+        let live = recorded(&predecessors_of(&service_with(more.clone())));
+        let template = template_of(&seen(base()), &live);
+        let pod = template.spec.unwrap();
+        assert!(pod.containers[0].startup_probe.is_some(), "{more}");
+    }
+    let two =
+        service_with(json!({ "decode": { "nodeSelector": { "zone": "a", "disk": "fast" } } }));
+    let one = service_with(json!({ "decode": { "nodeSelector": { "zone": "a" } } }));
+    let template = template_of(&seen(one), &recorded(&predecessors_of(&two)));
+    assert!(template.spec.unwrap().containers[0].startup_probe.is_some());
+}
+
+#[test]
+fn what_others_have_set_is_theirs_and_stays() {
+    let mut live = recorded(&predecessors());
+    let template = &mut live.spec.as_mut().unwrap().template;
+    let restarted = "kubectl.kubernetes.io/restartedAt".to_owned();
+    let annotations = [(restarted, "2026-05-01T12:00:00Z".to_owned())].into();
+    template.metadata.as_mut().unwrap().annotations = Some(annotations);
+    let template = template_of(&seen(base()), &live);
+    assert!(template.spec.unwrap().containers[0].startup_probe.is_none());
 }
 
 #[test]
