@@ -25,6 +25,7 @@ use super::objects::{
     epp_service, epp_service_account, epp_token_secret, http_route, inference_pool, pod_monitor,
     service_monitor, serving_deployment,
 };
+use super::revision;
 use super::settings::Settings;
 
 /// Events of pods are not watched; while one may come that explains a pod, they are read again.
@@ -121,6 +122,14 @@ fn apply_account(
 /// A token ends with its account. The control plane removes its Secret some time later.
 fn token_is_gone(observed: &Observed) -> bool {
     observed.answers.epp_account.is_missing() && token_mark(observed).is_some()
+}
+
+/// The operator before us left no mark, so once, as we take its picker over, there may be one.
+fn may_have_token(object: &ModelService, observed: &Observed) -> bool {
+    let is_its = |epp: &Deployment| {
+        compose::is_owned(object, &epp.metadata) && !revision::is_marked(&epp.metadata)
+    };
+    token_mark(observed).is_some() || live(&observed.answers.epp).is_some_and(is_its)
 }
 
 /// Before the API server has seen it, it has none.
@@ -224,7 +233,8 @@ fn remove(plan: &mut Plan, object: &ModelService, observed: &Observed, meaning: 
     {
         plan.delete::<InferencePool>(namespace, names.epp(), after);
     }
-    if token_is_gone(observed) || (!wanted.token_secret && token_mark(observed).is_some()) {
+    let unwanted = !wanted.token_secret && may_have_token(object, observed);
+    if token_is_gone(observed) || unwanted {
         // Before the mark goes that tells of it, and before another one takes its name.
         plan.delete_blind::<Secret>(namespace, &names.token_secret(), When::BeforeApply);
     }

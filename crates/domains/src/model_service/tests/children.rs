@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::json;
 use windlass_api::foreign::http_route::HttpRoute;
 use windlass_api::foreign::inference_pool::InferencePool;
@@ -14,8 +15,8 @@ use windlass_engine::plan::{Plan, When};
 
 use crate::model_service::fetch::Answers;
 use crate::model_service::fixture::{
-    account, base, body, deleted, domain, edited, empty_cluster, fresh, has, live_epp, made, named,
-    names, observe, owner, plan_as, plan_of, pool, seen, service_with, settings, settled,
+    UID, account, base, body, deleted, domain, edited, empty_cluster, fresh, has, live_epp, made,
+    named, names, observe, owner, plan_as, plan_of, pool, seen, service_with, settings, settled,
     split_with, written,
 };
 use crate::model_service::names::Names;
@@ -113,7 +114,7 @@ fn m04_a_pool_under_the_old_name_goes_only_if_it_is_ours() {
         pool.metadata.owner_references = Some(vec![owner(name, uid)]);
         Answers { legacy_pool: Some(Fetched::Found(pool)), ..settled(&base()) }
     };
-    let ours = legacy("qwen3-32b", crate::model_service::fixture::UID);
+    let ours = legacy("qwen3-32b", UID);
     assert_eq!(deleted(&plan_of(&seen(base()), ours)), ["InferencePool qwen3-32b-epp"]);
     let theirs = legacy("qwen3-32b-epp", "other");
     assert_eq!(deleted(&plan_of(&seen(base()), theirs)), [""; 0]);
@@ -283,6 +284,28 @@ fn the_token_secret_goes_before_the_mark_that_tells_of_it() {
     assert_eq!(first, [&names().token_secret()]);
     let mark = &body(&plan, "Deployment", names().epp())["metadata"]["annotations"];
     assert!(mark.get("model.otterscale.io/token-secret").is_none());
+}
+
+/// The operator before us left no mark that would tell of its token.
+#[test]
+fn the_token_secret_of_the_operator_before_us_goes_with_the_switch() {
+    let unmarked = |owner: OwnerReference| {
+        let mut epp = live_epp(&with_pool());
+        epp.metadata.annotations = None;
+        epp.metadata.owner_references = Some(vec![owner]);
+        Answers { epp: Fetched::Found(epp), ..settled(&with_pool()) }
+    };
+    let plain = edited(&with_pool(), json!({ "inferencePool": null }));
+    let plan = plan_of(&plain, unmarked(owner("qwen3-32b", UID)));
+    let first: Vec<_> = plan.removals(When::BeforeApply).map(|gone| &gone.key.name).collect();
+    assert_eq!(first, [&names().token_secret()]);
+
+    let plan = plan_of(&with_pool(), unmarked(owner("qwen3-32b", UID)));
+    assert_eq!(deleted(&plan), [""; 0], "it is wanted");
+    let plan = plan_of(&plain, unmarked(owner("qwen3-32b", "earlier")));
+    assert_eq!(deleted(&plan), [""; 0], "the picker is not ours, so the Secret may not be");
+    let plan = plan_of(&seen(base()), settled(&base()));
+    assert_eq!(deleted(&plan), [""; 0], "only once");
 }
 
 #[test]
