@@ -12,7 +12,7 @@ use std::{
 };
 
 use futures::FutureExt;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::Client;
 use tokio::{
     task::{AbortHandle, JoinSet},
@@ -229,7 +229,8 @@ impl<D: Domain> Shared<D> {
         }
     }
 
-    /// Children name their parent as owner; grandchildren (pods) and shared ones carry our label.
+    /// Children name their parent as owner; grandchildren (pods) and shared ones carry our label, or
+    /// are of a Deployment that does.
     fn parent_of(&self, object: &Object) -> Option<ObjectKey> {
         let Pipeline { kind, identity, cache, .. } = &self.pipeline;
         let labelled = || object.labels.get(identity.namespace_label?).map(String::as_str);
@@ -243,7 +244,11 @@ impl<D: Domain> Shared<D> {
         if let Some(owner) = object.controller().filter(ours) {
             return Some(ObjectKey::new(namespace, &owner.name));
         }
-        let label = object.labels.get(identity.name_label)?;
+        let Some(label) = object.labels.get(identity.name_label) else {
+            let key = ObjectKey::new(namespace, object.deployment()?);
+            let deployment = cache.get(&Kind::of::<Deployment>(), &key)??;
+            return self.parent_of(&deployment);
+        };
         let orphaned = object.deleting && self.pipeline.applier.holds(object);
         let orphan = || orphaned.then(|| ObjectKey::new(namespace, label));
         cache.named(kind, namespace, label).or_else(orphan)

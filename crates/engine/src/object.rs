@@ -67,6 +67,14 @@ impl Object {
         self.owners.iter().find(|owner| owner.controller == Some(true))
     }
 
+    /// The name of the Deployment that a pod is of. Its set is named after both the Deployment and the
+    /// template, and the template is a label.
+    pub fn deployment(&self) -> Option<&str> {
+        let set = self.controller().filter(|owner| owner.kind == "ReplicaSet")?;
+        let template = self.labels.get("pod-template-hash")?;
+        set.name.strip_suffix(template.as_str())?.strip_suffix('-')
+    }
+
     /// Whether `self` was written after `other`, both being versions of one object.
     ///
     /// Versions are compared as numbers, which Kubernetes promises since 1.35 and every etcd-backed

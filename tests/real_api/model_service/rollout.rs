@@ -79,6 +79,26 @@ async fn m08_a_new_image_that_never_starts_is_a_failure_with_the_cause_that_the_
     assert_eq!(object["status"]["phase"], "Ready");
 }
 
+/// The Deployment of the picker says nothing new when its pod comes to wait for another reason.
+#[tokio::test(flavor = "multi_thread")]
+async fn m09_a_picker_that_does_not_start_is_told_with_the_cause_that_its_pod_gives() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("picker").await;
+    let operator = Operator::start_with(&cluster, &space, &Setup::default().with(METRICS)).await;
+    create(&space, "a", json!({})).await;
+    wait(&space, "a", "EPPReady", "False", "RollingOut").await;
+    crate::quiet::settle(&cluster, &operator).await;
+    for (waits, reason) in
+        [("ErrImagePull", "ImageNotFound"), ("CrashLoopBackOff", "CrashLoopBackOff")]
+    {
+        let text = format!("{waits}: example.com/epp:1: not found");
+        kubelet::hold_pods(&space, "inferencepool=a-epp", 1, waits, &text).await;
+        wait(&space, "a", "EPPReady", "False", reason).await;
+    }
+    make_ready(&space, "a").await;
+    wait(&space, "a", "EPPReady", "True", "DeploymentAvailable").await;
+}
+
 /// As if the time had passed: the Deployment controller itself then finds the deadline exceeded.
 async fn age(space: &Space, name: &str) {
     let deployment = space.get::<Deployment>(name).await.unwrap();

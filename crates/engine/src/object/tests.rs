@@ -31,3 +31,23 @@ fn an_object_of_the_wrong_form_is_an_error_and_no_panic() {
     let error = object.parse::<Pod>().unwrap_err();
     assert_eq!(error.to_string(), "cannot read a as Pod");
 }
+
+#[test]
+fn a_pod_tells_its_deployment() {
+    let pod = |kind: &str, set: &str, labels: serde_json::Value| {
+        let owner = json!({ "apiVersion": "apps/v1", "kind": kind, "name": set, "uid": "u",
+            "controller": true });
+        let metadata = json!({ "name": "p", "labels": labels, "ownerReferences": [owner] });
+        Object::from_value(json!({ "metadata": metadata })).unwrap()
+    };
+    let hash = || json!({ "pod-template-hash": "5d9" });
+    for (pod, want) in [
+        (pod("ReplicaSet", "a-epp-5d9", hash()), Some("a-epp")),
+        (pod("ReplicaSet", "a-epp-5d9", json!({})), None),
+        (pod("ReplicaSet", "a-epp-777", hash()), None),
+        (pod("Job", "a-epp-5d9", hash()), None),
+        (secret(), None),
+    ] {
+        assert_eq!(pod.deployment(), want);
+    }
+}
