@@ -8,6 +8,7 @@ mod defaulted;
 mod hold;
 mod predecessor;
 mod unchanging;
+mod whole;
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -216,7 +217,7 @@ impl Applier {
         let current = live.value();
         let desired = &self.with_name_of_one_parent(parent, desired, &current);
         match desired.strategy {
-            Strategy::Apply => {}
+            Strategy::Apply | Strategy::ApplyWhole(_) => {}
             Strategy::RecreateFor(field) if current[field] == desired.body[field] => {}
             Strategy::RecreateFor(_) => return self.replace(desired, live).await,
             Strategy::CreateOnce | Strategy::CreateBlind => {
@@ -229,13 +230,28 @@ impl Applier {
             Some(now) => (now, now.value()),
             None => (live, current),
         };
-        let Some(difference) = difference(&desired.body, &current, self.manager, "") else {
+        let Some((cleared, correction)) = self.clear(desired, live, &current).await? else {
+            return self.mend(parent, desired, live, &current).await;
+        };
+        self.mend(parent, desired, &cleared, &cleared.value()).await?;
+        Ok(Step::Written(Some(correction)))
+    }
+
+    /// Applies what differs, if anything does.
+    async fn mend(
+        &self,
+        parent: &Parent,
+        desired: &Desired,
+        live: &Object,
+        current: &Value,
+    ) -> Result<Step, Error> {
+        let Some(difference) = difference(&desired.body, current, self.manager, "") else {
             return Ok(Step::Unchanged);
         };
         if self.unchanging.knows(&parent.key, &desired.kind, live, &desired.body) {
             return Ok(Step::Unchanged);
         }
-        if let Some(mut first) = defaulted::with_defaults_in_the_way(desired, &current) {
+        if let Some(mut first) = defaulted::with_defaults_in_the_way(desired, current) {
             set_metadata(&mut first, "uid", live.uid.clone().into());
             self.patch(desired, &first).await.map_err(|error| failed("apply", desired, error))?;
         }

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::quantity;
 
@@ -24,6 +24,11 @@ pub struct Difference {
 pub struct FieldPath(Vec<String>);
 
 impl FieldPath {
+    /// A patch that takes the field away.
+    pub fn removal(&self) -> Value {
+        self.0.iter().rev().fold(Value::Null, |below, step| json!({ step: below }))
+    }
+
     fn child(&self, step: &str) -> Self {
         let mut steps = self.0.clone();
         steps.push(step.to_owned());
@@ -66,6 +71,26 @@ pub fn difference(
     let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
     let holder = entries.into_iter().flatten().find_map(|entry| holder(entry, &path, manager));
     Some(Difference { path, holder })
+}
+
+/// What a map of `live` holds, at a JSON pointer, besides what is wanted there and what we have set: an
+/// apply lets it be.
+pub fn surplus(desired: &Value, live: &Value, at: &str, manager: &str) -> Vec<Difference> {
+    let keys = |object: &Value| object.pointer(at).and_then(Value::as_object).cloned();
+    let (wanted, present) = (keys(desired).unwrap_or_default(), keys(live).unwrap_or_default());
+    let path = FieldPath(at.split('/').skip(1).map(str::to_owned).collect());
+    let recorded = own_fields(live, desired, manager, "");
+    let ours =
+        |path: &FieldPath| recorded.is_some_and(|fields| recorded_at(fields, path).is_some());
+    let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let unwanted = present.keys().filter(|key| !wanted.contains_key(*key));
+    let paths = unwanted.map(|key| path.child(key)).filter(|path| !ours(path));
+    paths
+        .map(|path| {
+            let mut entries = entries.into_iter().flatten();
+            Difference { holder: entries.find_map(|entry| holder(entry, &path, manager)), path }
+        })
+        .collect()
 }
 
 /// The part of `live` that our last apply to it, or to the subresource if one is named, has set.
@@ -288,12 +313,15 @@ fn holder(entry: &Value, path: &FieldPath, manager: &str) -> Option<String> {
     if name == manager {
         return None;
     }
-    let mut fields = entry.get("fieldsV1")?;
-    for step in &path.0 {
-        // List steps are kept as recorded (`k:{…}`), map steps by their bare name.
-        fields = fields.get(step).or_else(|| fields.get(format!("f:{step}")))?;
-    }
+    recorded_at(entry.get("fieldsV1")?, path)?;
     Some(name.to_owned())
+}
+
+fn recorded_at<'a>(fields: &'a Value, path: &FieldPath) -> Option<&'a Value> {
+    path.0.iter().try_fold(fields, |fields, step| {
+        // List steps are kept as recorded (`k:{…}`), map steps by their bare name.
+        fields.get(step).or_else(|| fields.get(format!("f:{step}")))
+    })
 }
 
 #[cfg(test)]

@@ -57,6 +57,8 @@ pub enum Ownership {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
     Apply,
+    /// Applied, and the map at this JSON pointer is ours as a whole: keys of others in it go.
+    ApplyWhole(&'static str),
     /// The API server refuses changes (claims, most of a Job): what exists is left as it is.
     CreateOnce,
     /// A changed object is deleted and made again; the change is seen by a hash kept on the object.

@@ -169,7 +169,9 @@ fn apply_traffic(
     let Blueprint { names, spec, wanted, .. } = blueprint;
     let answers = &observed.answers;
     if answers.pool.is_some() {
-        plan.apply(&inference_pool::inference_pool(blueprint, meaning.pairing.only()));
+        let pool = inference_pool::inference_pool(blueprint, meaning.pairing.only());
+        // A label that somebody adds would leave the pool without pods.
+        plan.add(&pool, Ownership::Owned, Strategy::ApplyWhole(inference_pool::SELECTOR));
     }
     if let Some(gateway) = meaning.gateway.clone().filter(|_| answers.route.is_some()) {
         plan.apply(&http_route::http_route(names, spec, gateway));

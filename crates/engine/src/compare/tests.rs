@@ -54,6 +54,36 @@ fn container() -> Value {
             "ports": [{ "containerPort": 80 }] })
 }
 
+/// A map of ours, one key of which somebody added, and another that we no longer want.
+fn selector_live() -> Value {
+    let mut live = live(
+        json!({ "f:spec": { "f:selector": { "f:app": {}, "f:role": {} } } }),
+        json!({ "spec": { "selector": { "app": "a", "role": "r", "x": "y", "z": "" } } }),
+    );
+    let theirs = json!({ "manager": "somebody", "operation": "Update", "apiVersion": "apps/v1",
+        "fieldsV1": { "f:spec": { "f:selector": { "f:x": {} } } } });
+    live["metadata"]["managedFields"].as_array_mut().unwrap().push(theirs);
+    live
+}
+
+#[test]
+fn keys_of_others_in_a_map_of_ours_are_found_with_their_holders() {
+    let wanted = desired(json!({ "selector": { "app": "a" } }));
+    let found = surplus(&wanted, &selector_live(), "/spec/selector", US);
+    let told: Vec<_> = found.iter().map(|d| (d.path.to_string(), d.holder.as_deref())).collect();
+    assert_eq!(
+        told,
+        [("spec.selector.x".to_owned(), Some("somebody")), ("spec.selector.z".to_owned(), None)],
+        "our own key goes with the apply"
+    );
+    let wanted = desired(json!({ "selector": { "app": "a", "x": "b", "z": "" } }));
+    assert_eq!(surplus(&wanted, &selector_live(), "/spec/selector", US), []);
+    assert_eq!(surplus(&wanted, &selector_live(), "/spec/none", US), []);
+    // Before our first apply nothing is recorded as ours.
+    let never = surplus(&desired(json!({})), &selector_live(), "/spec/selector", "nobody");
+    assert_eq!(never.len(), 4);
+}
+
 #[test]
 fn a_live_object_as_wanted_needs_no_write() {
     assert_eq!(path(&containers(container()), &containers_live()), None);

@@ -7,6 +7,9 @@ use windlass_api::foreign::inference_pool::{
 use super::Blueprint;
 use crate::model_service::names::Role;
 
+/// Where the pool says which pods are its own.
+pub(crate) const SELECTOR: &str = "/spec/selector/matchLabels";
+
 /// `only` limits the pool to one role.
 pub(crate) fn inference_pool(blueprint: Blueprint<'_>, only: Option<Role>) -> InferencePool {
     let Blueprint { names, wanted, .. } = blueprint;

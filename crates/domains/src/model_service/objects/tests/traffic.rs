@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_api::model::model_service::ModelService;
+use windlass_engine::plan::Strategy;
 
 use crate::model_service::fixture::{
     base, body, empty_cluster, fresh, has, named, plan_as, service_with, settings,
@@ -12,6 +13,14 @@ const EPP: &str = "qwen3-32b-epp";
 
 fn route(service: &ModelService) -> Value {
     body(&fresh(service), "HTTPRoute", "qwen3-32b")["spec"].clone()
+}
+
+#[test]
+fn nobody_else_has_a_say_in_what_the_pool_selects() {
+    let plan = fresh(&base());
+    let pool = plan.apply.iter().find(|desired| desired.kind.kind == "InferencePool").unwrap();
+    let Strategy::ApplyWhole(at) = pool.strategy else { panic!("{:?}", pool.strategy) };
+    assert!(pool.body.pointer(at).is_some_and(|labels| labels["llm-d.ai/model"] == "qwen3-32b"));
 }
 
 #[test]
