@@ -161,6 +161,10 @@ fn the_values_reach_the_operator() {
     let rendered = helm.template(&["--set-json", "hostPathPrefixes=[]"]);
     assert!(rendered.contains("- \"--host-path-prefixes=\"\n"), "{rendered}");
     assert!(!helm.template(&[]).contains("host-path"));
+    // So is an empty image.
+    let rendered = helm.template(&["--set-json", "kitImage=\"\""]);
+    assert!(rendered.contains("- \"--kit-image=\"\n"), "{rendered}");
+    assert!(!helm.template(&[]).contains("kit-image"));
 
     let output = helm.command(&["template", "--set", "watchNamespace=a"]).arg(chart()).output();
     let output = output.unwrap();

@@ -127,7 +127,7 @@ impl<K: ArtifactKind> Domain for ArtifactDomain<K> {
     }
 
     fn compose(&self, object: &K, fetched: Answers, now: Timestamp) -> Observed {
-        compose::compose(object, fetched, now)
+        compose::compose(&self.settings, object, fetched, now)
     }
 
     fn plan(&self, object: &K, observed: &Observed) -> Plan {

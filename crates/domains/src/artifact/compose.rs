@@ -10,14 +10,12 @@ use windlass_api::model::artifact::{ArtifactKind, ArtifactStatus};
 use windlass_engine::error::Error;
 use windlass_engine::fetch::Fetched;
 
+use super::Settings;
 use super::fetch::{Answers, has_ended, is_owned_by, job_of, phase};
 use super::names::{HOLD, Names};
 use super::observe::{Evidence, Observation, observe};
 use super::run::{Run, newest};
 use super::status::Phase;
-
-/// The schema's own words; an object may have been stored before it had them.
-const NO_SOURCE: &str = "exactly one source must be specified";
 
 /// Everything that plan, health and status speak of.
 #[derive(Clone, Debug)]
@@ -45,9 +43,29 @@ pub struct Observed {
     pub(super) secrets: BTreeMap<String, Fetched<BTreeSet<String>>>,
     /// An answer without which nothing can be said.
     pub(super) unread: Option<Error>,
-    /// Why the spec cannot be carried out.
-    pub(super) invalid: Option<&'static str>,
+    pub(super) refusal: Option<Refusal>,
     pub(super) now: Timestamp,
+}
+
+/// Why nothing is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refusal {
+    /// The schema's own words; an object may have been stored before it had them.
+    #[error("exactly one source must be specified")]
+    NoSource,
+    /// Nothing that the spec could help.
+    #[error("the operator has no image to pack models with: its --kit-image is empty")]
+    NoImage,
+}
+
+impl Refusal {
+    /// What has to be changed.
+    pub(super) fn field(self) -> &'static str {
+        match self {
+            Self::NoSource => "spec.source",
+            Self::NoImage => "--kit-image",
+        }
+    }
 }
 
 /// The claim under the workspace's name.
@@ -92,7 +110,12 @@ impl Observed {
     }
 }
 
-pub(super) fn compose<K: ArtifactKind>(artifact: &K, answers: Answers, now: Timestamp) -> Observed {
+pub(super) fn compose<K: ArtifactKind>(
+    settings: &Settings,
+    artifact: &K,
+    answers: Answers,
+    now: Timestamp,
+) -> Observed {
     let names = Names::of(artifact);
     let unread = [answers.jobs.error(), answers.pods.error(), answers.claim.error()];
     let unread = unread.into_iter().flatten().next().cloned();
@@ -121,16 +144,17 @@ pub(super) fn compose<K: ArtifactKind>(artifact: &K, answers: Answers, now: Time
         None => evidence,
     });
     let is_told = run.is_told(status);
+    let settled = is_told && !(job.is_some() && learns(artifact, &observation));
     Observed {
         claim: workspace::<K>(&names, answers.claim, &run, status),
         lingering: past.iter().find(|pod| still_works(pod)).and_then(|p| p.metadata.name.clone()),
-        settled: is_told && !(job.is_some() && learns(artifact, &observation)),
+        settled,
         is_told,
         no_pods: pods.is_empty(),
         stands_still: job.is_some() && pods.iter().all(|pod| phase(pod) == Some("Pending")),
         observation,
         secrets: answers.secrets,
-        invalid: artifact.spec().source.hugging_face.is_none().then_some(NO_SOURCE),
+        refusal: refusal(settings, artifact, job.is_some() || settled),
         unread,
         namesake,
         stale,
@@ -139,6 +163,14 @@ pub(super) fn compose<K: ArtifactKind>(artifact: &K, answers: Answers, now: Time
         names,
         now,
     }
+}
+
+/// A run that has begun needs no image any more.
+fn refusal<K: ArtifactKind>(settings: &Settings, artifact: &K, has_begun: bool) -> Option<Refusal> {
+    if artifact.spec().source.hugging_face.is_none() {
+        return Some(Refusal::NoSource);
+    }
+    (!has_begun && settings.kit_image.is_empty()).then_some(Refusal::NoImage)
 }
 
 /// Whether the Job still tells more than the stored status does.

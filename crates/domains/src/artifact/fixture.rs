@@ -351,7 +351,16 @@ pub(super) fn look_after<K: ArtifactKind>(
     answers: Answers,
     failures: &[Failure],
 ) -> Look {
-    let domain = ArtifactDomain::<K>::new(settings());
+    look_as(&settings(), artifact, answers, failures)
+}
+
+pub(super) fn look_as<K: ArtifactKind>(
+    settings: &Settings,
+    artifact: &K,
+    answers: Answers,
+    failures: &[Failure],
+) -> Look {
+    let domain = ArtifactDomain::<K>::new(settings.clone());
     let observed = domain.compose(artifact, answers, now());
     let health = domain.health(artifact, &observed);
     let generation = artifact.meta().generation.unwrap_or_default();

@@ -24,10 +24,10 @@ pub(super) fn health<K: ArtifactKind>(artifact: &K, observed: &Observed) -> Heal
     let (state, ready) = judge(artifact, observed);
     let mut conditions = ConditionSet::default();
     conditions.set(ready);
-    let invalid = observed
-        .invalid
-        .map(|rule| Error::invalid_spec(reasons::INVALID_SPEC, rule).at("spec.source"));
-    let errors: Vec<Error> = observed.unread.iter().cloned().chain(invalid).collect();
+    let refusal = observed.refusal.map(|refusal| {
+        Error::invalid_spec(reasons::INVALID_SPEC, refusal.to_string()).at(refusal.field())
+    });
+    let errors: Vec<Error> = observed.unread.iter().cloned().chain(refusal).collect();
     Health {
         components: vec![ComponentHealth::new("Pipeline").failed_with(errors)],
         news: job_created(artifact, observed).into_iter().collect(),
@@ -58,8 +58,8 @@ fn judge<K: ArtifactKind>(artifact: &K, observed: &Observed) -> (State, Conditio
         let condition = ready(Status::False, reasons::RECONCILE_ERROR, &error.to_string());
         return (State::Degraded, condition.with(Observability::error()));
     }
-    if let Some(rule) = observed.invalid {
-        let condition = ready(Status::False, reasons::INVALID_SPEC, rule);
+    if let Some(refusal) = observed.refusal {
+        let condition = ready(Status::False, reasons::INVALID_SPEC, &refusal.to_string());
         return (State::Degraded, condition.with(Observability::warning()));
     }
     let Observation { phase, ready: status, reason, message, .. } = &observed.observation;

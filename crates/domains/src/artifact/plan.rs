@@ -24,7 +24,7 @@ pub(super) fn plan<K: ArtifactKind>(
     observed: &Observed,
 ) -> Plan {
     let mut plan = Plan::default();
-    if observed.unread.is_some() || observed.invalid.is_some() {
+    if observed.unread.is_some() || observed.refusal.is_some() {
         return plan;
     }
     clear_the_past(&mut plan, observed);

@@ -2,9 +2,11 @@
 //! and of objects that are gone is shown elsewhere.
 
 use serde_json::json;
+use windlass_api::model::artifact::ModelArtifact;
 use windlass_engine::plan::{Ownership, Strategy};
 use windlass_engine::state::State;
 
+use super::super::Settings;
 use super::super::fixture::*;
 
 #[test]
@@ -132,6 +134,23 @@ fn a13_an_artifact_without_a_source_is_told_so_and_runs_nothing() {
     assert_eq!(look.ready(), ("False", "InvalidSpec", "exactly one source must be specified"));
     assert_eq!(look.plan, Default::default());
     assert_eq!(look.events()[0].0, "Warning");
+}
+
+#[test]
+fn without_an_image_to_pack_with_nothing_is_run_but_what_runs_goes_on() {
+    let settings = Settings { kit_image: String::new(), ..settings() };
+    let look = |artifact: &ModelArtifact, answers| look_as(&settings, artifact, answers, &[]);
+    let text = "the operator has no image to pack models with: its --kit-image is empty";
+    let refused = look(&base(), nothing());
+    assert_eq!(refused.ready(), ("False", "InvalidSpec", text));
+    assert_eq!(refused.phase(), "Pending");
+    assert_eq!(refused.plan, Default::default());
+
+    let job = first_job(running());
+    let pod = pod_of(&job, "Running");
+    assert_eq!(look(&base(), cluster(job, vec![pod])).phase(), "Running");
+    let done = look(&succeeded(), nothing());
+    assert_eq!((done.phase(), done.ready().0), ("Succeeded", "True"));
 }
 
 #[test]
