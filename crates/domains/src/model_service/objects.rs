@@ -25,7 +25,7 @@ pub(super) mod volumes;
 #[cfg(test)]
 mod tests;
 
-use k8s_openapi::api::core::v1::LocalObjectReference;
+use k8s_openapi::api::core::v1::{ContainerPort, LocalObjectReference};
 use windlass_api::model::model_service::{ModelServiceSpec, Role as RoleSpec};
 use windlass_engine::runtime_config::merge_pull_secrets;
 
@@ -60,6 +60,15 @@ impl<'a> Pods<'a> {
     /// Each once: server-side apply refuses two entries of one name.
     fn pull_secrets(&self) -> Vec<LocalObjectReference> {
         merge_pull_secrets(&[], &self.blueprint.spec.model.image_pull_secrets)
+    }
+}
+
+fn container_port(name: &str, number: i32) -> ContainerPort {
+    ContainerPort {
+        name: Some(name.to_owned()),
+        container_port: number,
+        protocol: Some("TCP".to_owned()),
+        ..Default::default()
     }
 }
 

@@ -108,7 +108,6 @@ pub(super) fn optional_image(text: &str) -> Result<String, String> {
 impl Default for Flags {
     /// As on a command line without any; the environment has no say.
     fn default() -> Self {
-        let Settings { tracing, .. } = Settings::default();
         let settings = Settings::default();
         Self {
             default_engine_image: settings.default_engine_image,
@@ -121,10 +120,10 @@ impl Default for Flags {
             epp_metrics_rbac: RbacFlag::WithPool,
             epp_config_dialect: DialectFlag::InferenceExtension,
             plain_http: settings.plain_http,
-            tracing_enabled: tracing.enabled,
-            tracing_otel_endpoint: tracing.otel_endpoint,
-            tracing_sampler: tracing.sampler,
-            tracing_sampler_arg: tracing.sampler_arg,
+            tracing_enabled: settings.tracing.enabled,
+            tracing_otel_endpoint: settings.tracing.otel_endpoint,
+            tracing_sampler: settings.tracing.sampler,
+            tracing_sampler_arg: settings.tracing.sampler_arg,
         }
     }
 }

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy};
 use k8s_openapi::api::core::v1::{
-    ConfigMapVolumeSource, Container, ContainerPort, EnvVar, GRPCAction, PodSpec, PodTemplateSpec,
-    Probe, ResourceRequirements, Volume, VolumeMount,
+    ConfigMapVolumeSource, Container, EnvVar, GRPCAction, PodSpec, PodTemplateSpec, Probe,
+    ResourceRequirements, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
-use super::Blueprint;
 use super::environment::{of_pod, tracing, variable};
 use super::security::{locked_down, unprivileged};
+use super::{Blueprint, container_port};
 use crate::model_service::compose::Workload;
 use crate::model_service::epp_config::ConfigFile;
 use crate::model_service::names::{Names, REPLICAS_ANNOTATION, TOKEN_ANNOTATION};
@@ -97,9 +97,9 @@ fn picker(blueprint: Blueprint<'_>, file: ConfigFile) -> Container {
         args: Some(args(blueprint, file)),
         env: Some(env(blueprint)),
         ports: Some(vec![
-            port(EXT_PROC, epp.port),
-            port("grpc-health", HEALTH_PORT),
-            port(METRICS, METRICS_PORT),
+            container_port(EXT_PROC, epp.port),
+            container_port("grpc-health", HEALTH_PORT),
+            container_port(METRICS, METRICS_PORT),
         ]),
         readiness_probe: Some(probe(service("inference-extension", "readiness"), 0, 2)),
         liveness_probe: Some(probe(service("inference-extension", "liveness"), 5, 10)),
@@ -156,15 +156,6 @@ fn versioned(mut variable: EnvVar) -> EnvVar {
         field.api_version = Some("v1".to_owned());
     }
     variable
-}
-
-fn port(name: &str, number: i32) -> ContainerPort {
-    ContainerPort {
-        name: Some(name.to_owned()),
-        container_port: number,
-        protocol: Some("TCP".to_owned()),
-        ..Default::default()
-    }
 }
 
 fn probe(service: String, initial_delay_seconds: i32, period_seconds: i32) -> Probe {

@@ -1,10 +1,10 @@
 //! The sidecar that stands before a decode server.
 
-use k8s_openapi::api::core::v1::{Container, ContainerPort};
+use k8s_openapi::api::core::v1::Container;
 
 use super::environment;
 use super::security::locked_down;
-use super::{Pods, non_empty};
+use super::{Pods, container_port, non_empty};
 use windlass_api::model::model_service::RoutingProxy;
 
 pub(super) fn container(pods: Pods<'_>) -> Option<Container> {
@@ -20,12 +20,7 @@ pub(super) fn container(pods: Pods<'_>) -> Option<Container> {
             "llm-d-routing-sidecar",
             Vec::new(),
         )),
-        ports: Some(vec![ContainerPort {
-            name: Some("proxy".to_owned()),
-            container_port: spec.engine.port,
-            protocol: Some("TCP".to_owned()),
-            ..Default::default()
-        }]),
+        ports: Some(vec![container_port("proxy", spec.engine.port)]),
         // What makes an init container run beside the others instead of before them.
         restart_policy: Some("Always".to_owned()),
         security_context: Some(locked_down()),

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{Container, ContainerPort, EnvVar};
 use super::environment::{last_of_each_name, variable};
 use super::probes::server_probes;
 use super::security::locked_down;
-use super::{Pods, volumes};
+use super::{Pods, container_port, volumes};
 use crate::model_service::devices::add_devices;
 use crate::model_service::validate::{parallelism, server_port};
 
@@ -69,13 +69,7 @@ fn env(pods: Pods<'_>) -> Vec<EnvVar> {
 
 fn ports(pods: Pods<'_>) -> Vec<ContainerPort> {
     let port = server_port(pods.blueprint.spec, pods.role);
-    let named = |name: &str, number: i32| ContainerPort {
-        name: Some(name.to_owned()),
-        container_port: number,
-        protocol: Some("TCP".to_owned()),
-        ..Default::default()
-    };
     let nixl = pods.blueprint.wanted.nixl_port.filter(|nixl| *nixl != port);
-    let nixl = nixl.map(|number| named("nixl-side", number));
-    [named("http", port)].into_iter().chain(nixl).collect()
+    let nixl = nixl.map(|number| container_port("nixl-side", number));
+    [container_port("http", port)].into_iter().chain(nixl).collect()
 }
