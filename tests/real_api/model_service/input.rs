@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use windlass_api::model::model_service::ModelService;
 use windlass_tests::{Cluster, Operator, until};
 
-use super::{children, condition, create, make_ready, manifest, wait};
+use super::{children, condition, create, make_ready, manifest, see, wait};
 
 /// The base with one field of its spec set, or taken away by null.
 fn with(path: &str, value: Value) -> Value {
@@ -148,4 +148,25 @@ async fn m16_what_was_stored_before_a_rule_is_refused_and_its_pods_run_on() {
 
     space.edit::<ModelService>("a", json!({ "spec": { "prefill": null } })).await;
     wait(&space, "a", "Ready", "True", "AllReplicasReady").await;
+}
+
+/// Plain writes take such lists, server-side apply does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_named_twice_is_written_once() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("twice-named").await;
+    let _operator = Operator::start(&cluster, &space).await;
+    let secrets = json!([{ "name": "s" }, { "name": "s" }]);
+    let env = json!([{ "name": "A", "value": "1" }, { "name": "A", "value": "2" }]);
+    let more = json!({
+        "model": { "name": "m", "image": "r.example.com/m:1", "imagePullSecrets": secrets },
+        "engine": { "env": env },
+    });
+    create(&space, "a", more).await;
+    wait(&space, "a", "Ready", "False", "PodsStarting").await;
+    let pod =
+        see(&space, "Deployment", "a-decode", |_| true).await["spec"]["template"]["spec"].take();
+    assert_eq!(pod["imagePullSecrets"], json!([{ "name": "s" }]));
+    let named = pod["containers"][0]["env"].as_array().unwrap().iter().filter(|e| e["name"] == "A");
+    assert_eq!(named.count(), 1);
 }
