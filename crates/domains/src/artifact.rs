@@ -38,7 +38,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use serde_json::{Map, Value};
 use windlass_api::model::artifact::ArtifactKind;
 use windlass_engine::domain::{
-    Access, Domain, EventSource, Health, Identity, Need, Overall, Right, Watch,
+    Access, Domain, EventSource, Health, Identity, Need, Overall, Right, Watch, Whose,
 };
 use windlass_engine::fetch::Reader;
 use windlass_engine::kind::{Kind, Scope};
@@ -97,6 +97,7 @@ impl<K: ArtifactKind> Domain for ArtifactDomain<K> {
     fn identity(&self) -> Identity {
         Identity {
             controller: CONTROLLER,
+            managed_by: CONTROLLER,
             events: EventSource { controller: EVENT_SOURCE, action: Some("Reconcile") },
             name_label: NAME_LABEL,
             namespace_label: None,
@@ -109,7 +110,7 @@ impl<K: ArtifactKind> Domain for ArtifactDomain<K> {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        let watch = |kind, access| Watch { kind, need: Need::Required, access };
+        let watch = |kind, access| Watch { kind, need: Need::Required, access, whose: Whose::Ours };
         vec![
             watch(Kind::of::<Job>(), Access::Write),
             watch(Kind::of::<PersistentVolumeClaim>(), Access::Write),

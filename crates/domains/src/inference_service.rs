@@ -39,7 +39,7 @@ use serde_json::{Map, Value};
 use windlass_api::foreign::http_route::HttpRoute;
 use windlass_api::serving::zerfoo_inference_service::{DEFAULT_HOST_PATH, ZerfooInferenceService};
 use windlass_engine::domain::{
-    Access, Domain, EventSource, Health, Identity, Need, Overall, Right, Watch,
+    Access, Domain, EventSource, Health, Identity, Need, Overall, Right, Watch, Whose,
 };
 use windlass_engine::fetch::Reader;
 use windlass_engine::kind::{Kind, Scope};
@@ -95,6 +95,7 @@ impl Domain for InferenceServiceDomain {
     fn identity(&self) -> Identity {
         Identity {
             controller: CONTROLLER,
+            managed_by: CONTROLLER,
             events: EventSource { controller: CONTROLLER, action: None },
             name_label: NAME_LABEL,
             namespace_label: None,
@@ -107,13 +108,18 @@ impl Domain for InferenceServiceDomain {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        let write = |kind, need| Watch { kind, need, access: Access::Write };
+        let write = |kind, need| Watch { kind, need, access: Access::Write, whose: Whose::Ours };
         vec![
             write(Kind::of::<Deployment>(), Need::Required),
             write(Kind::of::<Service>(), Need::Required),
             write(Kind::of::<HorizontalPodAutoscaler>(), Need::Required),
             write(Kind::of::<HttpRoute>(), Need::Optional),
-            Watch { kind: Kind::of::<Pod>(), need: Need::Required, access: Access::Read },
+            Watch {
+                kind: Kind::of::<Pod>(),
+                need: Need::Required,
+                access: Access::Read,
+                whose: Whose::Ours,
+            },
         ]
     }
 

@@ -46,7 +46,7 @@ use windlass_api::foreign::pod_monitor::PodMonitor;
 use windlass_api::foreign::service_monitor::ServiceMonitor;
 use windlass_api::model::model_service::ModelService;
 use windlass_engine::domain::{
-    Access, Cleanup, Domain, EventSource, Health, Identity, Need, Overall, Right, Watch,
+    Access, Cleanup, Domain, EventSource, Health, Identity, Need, Overall, Right, Watch, Whose,
 };
 use windlass_engine::fetch::Reader;
 use windlass_engine::kind::{Kind, Scope};
@@ -72,6 +72,7 @@ impl Domain for ModelServiceDomain {
     fn identity(&self) -> Identity {
         Identity {
             controller: CONTROLLER,
+            managed_by: CONTROLLER,
             events: EventSource { controller: EVENT_SOURCE, action: Some("Reconcile") },
             name_label: NAME_LABEL,
             namespace_label: Some(NAMESPACE_LABEL),
@@ -86,7 +87,7 @@ impl Domain for ModelServiceDomain {
     /// Of all kinds of children only Secrets are missing: watching them takes the right to read all
     /// Secrets of the cluster.
     fn watches(&self) -> Vec<Watch> {
-        let write = |kind, need| Watch { kind, need, access: Access::Write };
+        let write = |kind, need| Watch { kind, need, access: Access::Write, whose: Whose::Ours };
         vec![
             write(Kind::of::<Deployment>(), Need::Required),
             write(Kind::of::<ServiceAccount>(), Need::Required),
@@ -101,7 +102,12 @@ impl Domain for ModelServiceDomain {
             write(Kind::of::<DestinationRule>(), Need::Optional),
             write(Kind::of::<PodMonitor>(), Need::Optional),
             write(Kind::of::<ServiceMonitor>(), Need::Optional),
-            Watch { kind: Kind::of::<Pod>(), need: Need::Required, access: Access::Read },
+            Watch {
+                kind: Kind::of::<Pod>(),
+                need: Need::Required,
+                access: Access::Read,
+                whose: Whose::Ours,
+            },
         ]
     }
 

@@ -53,8 +53,9 @@ const MUST_NOT_EXIST: &str = "1";
 pub struct Applier {
     pub client: Client,
     pub cache: Arc<Cache>,
-    /// The controller's name: field manager and `managed-by` label.
+    /// Field manager.
     pub manager: &'static str,
+    pub managed_by: &'static str,
     pub name_label: &'static str,
     pub hold: Option<&'static str>,
     pub predecessors: &'static [&'static str],
@@ -379,8 +380,13 @@ impl Applier {
             let message = format!("delete failed for {} {}: {text}", removal.kind, removal.key);
             Error { message, ..categorise_write(&error) }
         };
-        if removal.how == Look::Never {
-            return self.delete_blind(removal).await.map_err(failed);
+        let unseen = match &removal.how {
+            Look::First => None,
+            Look::Never => Some(None),
+            Look::Known { uid } => Some(Some(uid.clone())),
+        };
+        if let Some(uid) = unseen {
+            return self.delete_unseen(removal, uid).await.map_err(failed);
         }
         let live = self.live(&removal.kind, &removal.key).await.map_err(failed)?;
         let Some(live) = live else { return Ok(Step::Unchanged) };
@@ -449,7 +455,7 @@ impl Applier {
 
     /// By its controlling owner; an object without one (restored from a backup, or orphaned) by our labels.
     fn is_ours(&self, parent: &Parent, ownership: Ownership, live: &Object) -> bool {
-        let labelled = live.labels.get(MANAGED_BY).is_some_and(|value| value == self.manager);
+        let labelled = live.labels.get(MANAGED_BY).is_some_and(|value| value == self.managed_by);
         match (ownership, live.controller()) {
             (Ownership::Shared, _) => labelled,
             (Ownership::Claimed, _) => labelled && self.names(parent, live),

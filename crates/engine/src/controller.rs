@@ -24,8 +24,9 @@ use tracing::Instrument;
 use crate::{
     apis::Apis,
     apply::{Applier, Slots, Unchanging},
+    asked::Asked,
     cache::{Cache, Version},
-    domain::{Access, Domain, Identity, Need, Watch},
+    domain::{Access, Domain, Identity, Need, Watch, Whose},
     kind::{Kind, ObjectKey, Scope},
     labels,
     lease::Clock,
@@ -85,7 +86,7 @@ impl<D: Domain> Controller<D> {
         let identity = domain.identity();
         let watches = domain.watches();
         let kind = Kind::of::<D::Object>();
-        let pipeline = pipeline(domain, &identity, &runtime);
+        let pipeline = pipeline(domain, &identity, &watches, &runtime);
         let shared = Arc::new(Shared {
             pipeline,
             queue: Queue::default(),
@@ -94,11 +95,11 @@ impl<D: Domain> Controller<D> {
             synced: tokio::sync::Notify::new(),
         });
         let mut tasks = JoinSet::new();
-        let own = Watch { kind, need: Need::Optional, access: Access::Read };
+        let own = Watch { kind, need: Need::Optional, access: Access::Read, whose: Whose::Anyones };
         let mut handles = vec![tasks.spawn(shared.clone().keep_watching(own, None))];
-        let selector = labels::selector(identity.controller, identity.components);
+        let selector = labels::selector(identity.managed_by, identity.components);
         for watch in watches {
-            let selector = Some(selector.clone());
+            let selector = (watch.whose == Whose::Ours).then(|| selector.clone());
             handles.push(tasks.spawn(shared.clone().keep_watching(watch, selector)));
         }
         Self { shared, handles, _watches: tasks }
@@ -126,7 +127,12 @@ impl<D: Domain> Controller<D> {
     }
 }
 
-fn pipeline<D: Domain>(domain: D, identity: &Identity, runtime: &Runtime) -> Pipeline<D> {
+fn pipeline<D: Domain>(
+    domain: D,
+    identity: &Identity,
+    watches: &[Watch],
+    runtime: &Runtime,
+) -> Pipeline<D> {
     let cache = Arc::new(Cache::new(identity.name_label, runtime.namespaces.clone()));
     let client = runtime.client.clone();
     Pipeline {
@@ -145,6 +151,7 @@ fn pipeline<D: Domain>(domain: D, identity: &Identity, runtime: &Runtime) -> Pip
             client: client.clone(),
             cache,
             manager: identity.controller,
+            managed_by: identity.managed_by,
             name_label: identity.name_label,
             hold: identity.hold,
             predecessors: identity.predecessors,
@@ -154,6 +161,7 @@ fn pipeline<D: Domain>(domain: D, identity: &Identity, runtime: &Runtime) -> Pip
         },
         reporter: Reporter::new(client, &identity.events, &runtime.instance),
         clock: runtime.clock.clone(),
+        asked: Asked::new(watches),
     }
 }
 
@@ -204,7 +212,7 @@ impl<D: Domain> Shared<D> {
                 self.wake_all();
             }
         };
-        let changed = |object: &Object| self.wake(own, object);
+        let changed = |object: &Object| self.wake(kind, object);
         watcher.run(synced, changed).await;
     }
 
@@ -221,7 +229,11 @@ impl<D: Domain> Shared<D> {
         }
     }
 
-    fn wake(&self, own: bool, object: &Object) {
+    fn wake(&self, kind: &Kind, object: &Object) {
+        for asker in self.pipeline.asked.askers(kind, &object.key) {
+            self.add(asker);
+        }
+        let own = *kind == self.pipeline.kind;
         let key = if own { Some(object.key.clone()) } else { self.parent_of(object) };
         if let Some(key) = key {
             self.queue.add_for(key, Version::of(object));

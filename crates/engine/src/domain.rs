@@ -92,10 +92,12 @@ pub trait Domain: Send + Sync + 'static {
 /// The names under which a domain appears in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Field manager and `managed-by` value.
+    /// Field manager.
     pub controller: &'static str,
+    /// Value of the `managed-by` label; controllers that work on the same objects may share one.
+    pub managed_by: &'static str,
     pub events: EventSource,
-    /// The label key that carries the parent's name on each child.
+    /// The label key that carries the parent's name on each child; empty if only the owner tells.
     pub name_label: &'static str,
     /// The label key that carries the parent's namespace on children that lie in none.
     pub namespace_label: Option<&'static str>,
@@ -120,12 +122,22 @@ pub struct EventSource {
     pub action: Option<&'static str>,
 }
 
-/// A kind whose objects belong to parents of the domain.
+/// A kind whose objects belong to parents of the domain, or are read by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
     pub kind: Kind,
     pub need: Need,
     pub access: Access,
+    pub whose: Whose,
+}
+
+/// Which objects of a kind are watched, and whom they wake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Those with the labels of the domain's children; they wake their parent.
+    Ours,
+    /// All of them; they wake also those whose last pass has asked for them.
+    Anyones,
 }
 
 /// What the operator does with objects of a kind; the shipped rights follow from it.

@@ -44,6 +44,9 @@ pub trait Reader: Send + Sync {
     /// The last lines of a container's log.
     fn log<'a>(&'a self, key: &'a LogKey) -> BoxFuture<'a, Result<String, Error>>;
 
+    /// All that a container has printed, as far as it is worth reading.
+    fn output<'a>(&'a self, key: &'a LogKey) -> BoxFuture<'a, Result<Vec<u8>, Error>>;
+
     /// Whether the API has this kind at the moment.
     fn serves(&self, kind: &Kind) -> bool;
 }

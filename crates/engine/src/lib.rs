@@ -23,6 +23,7 @@ pub mod compare;
 mod finalize;
 
 pub mod apis;
+mod asked;
 pub mod cache;
 pub mod controller;
 pub mod lease;

@@ -81,6 +81,10 @@ impl Reader for Noting<'_> {
         self.reader.log(key)
     }
 
+    fn output<'a>(&'a self, key: &'a LogKey) -> BoxFuture<'a, Result<Vec<u8>, Error>> {
+        self.reader.output(key)
+    }
+
     fn serves(&self, kind: &Kind) -> bool {
         self.reader.serves(kind)
     }

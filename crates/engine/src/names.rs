@@ -133,11 +133,18 @@ pub fn derived_name(
     Ok(parts.join("-") + &suffix)
 }
 
-/// A text as a label value; fails when nothing of it may stand in one.
+/// A text as a label value in lower case; fails when nothing of it may stand in one.
 pub fn label_value(text: &str) -> Result<String, Error> {
+    let lower: String = text.chars().flat_map(char::to_lowercase).collect();
+    cased_label_value(&lower)
+        .ok_or_else(|| Error::invalid_spec("InvalidLabel", format!("{text:?} is no label value")))
+}
+
+/// The same with upper case kept; `None` when nothing is left.
+pub fn cased_label_value(text: &str) -> Option<String> {
     let mut value = String::with_capacity(text.len());
-    for c in text.chars().flat_map(char::to_lowercase) {
-        if matches!(c, 'a'..='z' | '0'..='9' | '.' | '_' | '-') {
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') {
             value.push(c);
         } else if !value.ends_with(REPLACED) {
             value.push(REPLACED);
@@ -147,10 +154,7 @@ pub fn label_value(text: &str) -> Result<String, Error> {
     let mut value = value.replace(REPLACED, "_").trim_matches(['_', '.', '-']).to_owned();
     value.truncate(MAX_LABEL);
     trim_end(&mut value, "_.-");
-    if value.is_empty() {
-        return Err(Error::invalid_spec("InvalidLabel", format!("{text:?} is no label value")));
-    }
-    Ok(value)
+    (!value.is_empty()).then_some(value)
 }
 
 /// Marks a replaced run until the text is complete; no label holds it.

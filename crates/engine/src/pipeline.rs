@@ -16,6 +16,7 @@ use tracing::{Instrument, debug_span};
 
 use crate::{
     apply::{Applied, Applier, Parent},
+    asked::{Asked, Asking},
     cache::Cache,
     compare::{difference, held_by, own_part},
     conditions::{ConditionSet, ConditionUpdate, Observability, Status, types},
@@ -53,6 +54,7 @@ pub struct Pipeline<D: Domain> {
     pub applier: Applier,
     pub reporter: Reporter,
     pub clock: Clock,
+    pub(crate) asked: Asked,
 }
 
 /// How a pass ended.
@@ -91,7 +93,7 @@ pub async fn look<D: Domain>(
     let rules = domain.label_rules(&observed);
     let identity = domain.identity();
     let ours = ControllerLabels {
-        managed_by: identity.controller.to_owned(),
+        managed_by: identity.managed_by.to_owned(),
         name_key: identity.name_label.to_owned(),
         owner_name: object.meta().name.clone().unwrap_or_default(),
     };
@@ -110,6 +112,7 @@ impl<D: Domain> Pipeline<D> {
         }
         let Some(stored) = stored else {
             self.reporter.forget(key);
+            self.asked.forget(key);
             self.applier.unchanging.forget(key);
             return Pass::IDLE;
         };
@@ -148,7 +151,8 @@ impl<D: Domain> Pipeline<D> {
         tracing::Span::current().record("generation", stored.generation);
         let now = (self.clock)();
         let parent = self.parent(stored);
-        let mut look = look(&self.domain, &self.reader, object, now).await;
+        let reader = Asking::new(&self.reader, &self.asked, &stored.key);
+        let mut look = look(&self.domain, &reader, object, now).await;
         let mut applied = Applied::default();
         let mut settled = false;
         let before = Before::of(stored);
@@ -171,7 +175,7 @@ impl<D: Domain> Pipeline<D> {
             settled = outcome.written == 0 || !outcome.failures.is_empty();
             applied.add(outcome);
             if applied.written > 0 {
-                let next = self::look(&self.domain, &self.reader, object, now).await;
+                let next = self::look(&self.domain, &reader, object, now).await;
                 // What was just written need not be compared; if somebody changed it, an event tells.
                 settled |= next.plan == look.plan;
                 look = next;
@@ -180,6 +184,7 @@ impl<D: Domain> Pipeline<D> {
                 break;
             }
         }
+        reader.done();
         let verdict = judge(&look.health, &applied.failures, &before, stored.generation, now);
         let mut pass = conclude(&verdict, &applied, &look.plan);
         if !settled {

@@ -78,12 +78,14 @@ pub struct Removal {
 }
 
 /// Whether an object is looked at before it is deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Look {
     /// Only what is ours goes.
     First,
     /// It may not be read; that it is ours must be known otherwise.
     Never,
+    /// It was read already: only the one with this uid goes.
+    Known { uid: String },
 }
 
 /// A child whose hold (see [`crate::domain::Identity`]) is taken off.
@@ -183,6 +185,20 @@ impl Plan {
             key: ObjectKey::new(namespace, name),
             when,
             how: Look::Never,
+        });
+    }
+
+    /// Deletes this very object, which the domain has found to be ours by other signs than its owner.
+    pub fn delete_known<K>(&mut self, object: &K, when: When)
+    where
+        K: Resource<DynamicType = (), Scope: TypedScope>,
+    {
+        let metadata = object.meta();
+        self.delete.push(Removal {
+            kind: Kind::of::<K>(),
+            key: ObjectKey::new(metadata.namespace.as_deref(), &object.name_any()),
+            when,
+            how: Look::Known { uid: metadata.uid.clone().unwrap_or_default() },
         });
     }
 

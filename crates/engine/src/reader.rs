@@ -3,9 +3,10 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
-use futures::future::BoxFuture;
+use futures::{AsyncRead, AsyncReadExt, future::BoxFuture};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, Client,
@@ -28,6 +29,12 @@ const LOG_BYTES: i64 = 64 * 1024;
 
 /// Logs kept for the passes that follow.
 const LOGS: usize = 64;
+
+/// How much of what a container has printed is kept: its end, where results stand.
+const OUTPUT_BYTES: usize = 4 * 1024 * 1024;
+/// A container may have printed without end; reading what it has printed may not go on without one.
+const OUTPUT_READ: usize = 256 * 1024 * 1024;
+const OUTPUT_TIME: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
 pub struct ClusterReader {
@@ -142,9 +149,58 @@ impl Reader for ClusterReader {
         })
     }
 
+    fn output<'a>(&'a self, key: &'a LogKey) -> BoxFuture<'a, Result<Vec<u8>, Error>> {
+        Box::pin(async move {
+            let pods: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
+            let params = LogParams {
+                container: Some(key.container.clone()),
+                previous: key.previous,
+                ..LogParams::default()
+            };
+            let reading = async { last_of(pods.log_stream(&key.pod, &params).await?).await };
+            match tokio::time::timeout(OUTPUT_TIME, reading).await {
+                Ok(read) => read,
+                Err(_) => {
+                    let seconds = OUTPUT_TIME.as_secs();
+                    let message = format!("the log could not be read within {seconds} seconds");
+                    Err(Error::infrastructure("LogTooSlow", message))
+                }
+            }
+        })
+    }
+
     fn serves(&self, kind: &Kind) -> bool {
         self.apis.serves(kind)
     }
+}
+
+/// The end of what a stream brings, whatever it brings and however long it is.
+async fn last_of(stream: impl AsyncRead) -> Result<Vec<u8>, Error> {
+    let mut stream = std::pin::pin!(stream);
+    let mut kept = Vec::new();
+    let mut part = vec![0; 64 * 1024];
+    let mut total = 0;
+    loop {
+        let read = stream.read(&mut part).await.map_err(|cause| {
+            Error::infrastructure("LogInterrupted", "the log could not be read to its end")
+                .with_cause(cause)
+        })?;
+        total += read;
+        if read == 0 {
+            break;
+        }
+        if total > OUTPUT_READ {
+            let message = format!("the log is longer than {OUTPUT_READ} bytes");
+            return Err(Error::invalid_spec("LogTooLong", message));
+        }
+        kept.extend_from_slice(&part[..read]);
+        // Not at each part: moving what stays costs as much as it is long.
+        if kept.len() > 2 * OUTPUT_BYTES {
+            kept.drain(..kept.len() - OUTPUT_BYTES);
+        }
+    }
+    kept.drain(..kept.len().saturating_sub(OUTPUT_BYTES));
+    Ok(kept)
 }
 
 #[cfg(test)]

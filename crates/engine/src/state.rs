@@ -11,7 +11,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use engine::{
-    Assessment, Decision, Failure, FailureWords, Manual, Phase, Retry, Verdict, decide,
+    Assessment, Decision, Failure, FailureWords, Manual, Phase, Retry, Told, Verdict, decide,
     decide_manual, evaluate, evaluate_manual,
 };
 

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use windlass_engine::{
     conditions::ConditionSet,
-    domain::{Access, Cleanup, Domain, EventSource, Health, Identity, Need, Overall, Watch},
+    domain::{Access, Cleanup, Domain, EventSource, Health, Identity, Need, Overall, Watch, Whose},
     error::{Category, Error},
     fetch::{self, Fetched, Reader},
     health::{ComponentHealth, Dependency},
@@ -146,6 +146,7 @@ impl<K: Ordered> Domain for WidgetDomain<K> {
     fn identity(&self) -> Identity {
         Identity {
             controller: CONTROLLER,
+            managed_by: CONTROLLER,
             events: EventSource { controller: CONTROLLER, action: None },
             name_label: NAME_LABEL,
             namespace_label: Some(NAMESPACE_LABEL),
@@ -158,7 +159,8 @@ impl<K: Ordered> Domain for WidgetDomain<K> {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        let watch = |kind| Watch { kind, need: Need::Required, access: Access::Write };
+        let watch =
+            |kind| Watch { kind, need: Need::Required, access: Access::Write, whose: Whose::Ours };
         vec![
             watch(Kind::of::<ServiceAccount>()),
             watch(Kind::of::<Role>()),

@@ -3,7 +3,7 @@
 
 use kube::{
     Api,
-    api::{DeleteParams, DynamicObject, PostParams},
+    api::{DeleteParams, DynamicObject, PostParams, Preconditions},
 };
 
 use super::{Applier, Step, failed};
@@ -32,11 +32,22 @@ impl Applier {
         }
     }
 
-    pub(super) async fn delete_blind(&self, removal: &Removal) -> Result<Step, kube::Error> {
+    /// With a uid only the object that has it.
+    pub(super) async fn delete_unseen(
+        &self,
+        removal: &Removal,
+        uid: Option<String>,
+    ) -> Result<Step, kube::Error> {
         let api = self.api(&removal.kind, &removal.key);
-        match api.delete(&removal.key.name, &DeleteParams::background()).await {
+        let mut params = DeleteParams::background();
+        params.preconditions =
+            uid.map(|uid| Preconditions { uid: Some(uid), resource_version: None });
+        match api.delete(&removal.key.name, &params).await {
             Ok(_) => Ok(Step::Written(None)),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Step::Unchanged),
+            // Gone, or another has taken its name.
+            Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {
+                Ok(Step::Unchanged)
+            }
             Err(error) => Err(error),
         }
     }

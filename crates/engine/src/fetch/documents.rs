@@ -82,6 +82,10 @@ impl Reader for Documents {
         Box::pin(ready(Ok(String::new())))
     }
 
+    fn output<'a>(&'a self, _: &'a LogKey) -> BoxFuture<'a, Result<Vec<u8>, Error>> {
+        Box::pin(ready(Ok(Vec::new())))
+    }
+
     fn serves(&self, kind: &Kind) -> bool {
         let is_defined = || {
             self.objects.iter().any(|value| {

@@ -84,6 +84,8 @@ fn label_values_are_lower_case_with_one_mark_per_foreign_run() {
     }
     let cut = label_value(&format!("{}.x", "a".repeat(62))).unwrap();
     assert_eq!(cut, "a".repeat(62));
+    assert_eq!(cased_label_value("Meta Llama / 3.1").as_deref(), Some("Meta_Llama_3.1"));
+    assert_eq!(cased_label_value("///"), None);
 }
 
 #[test]

@@ -29,3 +29,19 @@ fn w26_only_so_many_logs_are_kept() {
     assert_eq!(logs.get(&run(0)), None);
     assert!(logs.get(&run(many - 1)).is_some());
 }
+
+#[tokio::test]
+async fn of_a_long_output_the_end_is_kept() {
+    let mut long = vec![b'x'; 3 * OUTPUT_BYTES];
+    long.extend_from_slice(b"the end");
+    let kept = last_of(long.as_slice()).await.unwrap();
+    assert_eq!(kept.len(), OUTPUT_BYTES);
+    assert!(kept.ends_with(b"the end"));
+    assert_eq!(last_of(&b"short \xff"[..]).await.unwrap(), b"short \xff");
+}
+
+#[tokio::test]
+async fn an_output_without_end_is_given_up() {
+    let endless = futures::io::repeat(b'[');
+    assert_eq!(last_of(endless).await.unwrap_err().reason, "LogTooLong");
+}

@@ -107,8 +107,25 @@ pub enum FailureWords {
         /// An object of the wanted name is not ours.
         in_the_way: &'static str,
     },
+    /// In these conditions and at once.
+    Told {
+        conditions: &'static [Told],
+        state: Option<State>,
+        /// Whether they stand instead of what else was to be told, or beside it.
+        instead: bool,
+    },
     /// Nowhere but in the log: what is reported stands, and only tidying up goes on.
     Log,
+}
+
+/// A condition that tells of a failed write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    pub type_: &'static str,
+    pub status: Status,
+    pub reason: &'static str,
+    /// `{}` stands for what went wrong.
+    pub message: &'static str,
 }
 
 /// Missing children and exhausted resources never hold back apply: applying is what repairs them.
@@ -153,7 +170,7 @@ pub fn evaluate_manual(manual: Manual, assessment: &Assessment<'_>) -> Verdict {
     let writes = Findings::of([], assessment.failures);
     let grace = match failures {
         FailureWords::ParentConditions => remaining_grace(&writes, assessment),
-        FailureWords::OnReady { .. } | FailureWords::Log => None,
+        FailureWords::OnReady { .. } | FailureWords::Told { .. } | FailureWords::Log => None,
     };
     if failures == FailureWords::ParentConditions {
         set_reachable(&mut conditions, &writes);
@@ -162,7 +179,15 @@ pub fn evaluate_manual(manual: Manual, assessment: &Assessment<'_>) -> Verdict {
     for update in assessment.extra {
         conditions.set(update.clone());
     }
-    if let Some((reason, message)) = writes.headline(failures)
+    if let FailureWords::Told { conditions: told, state: worst, instead } = failures {
+        if let Some(failure) = assessment.failures.first() {
+            if instead {
+                conditions = ConditionSet::from_stored(assessment.stored);
+            }
+            tell(&mut conditions, told, &failure.error);
+            state = worst.unwrap_or(state);
+        }
+    } else if let Some((reason, message)) = writes.headline(failures)
         && failures != FailureWords::Log
         && grace.is_none()
         && !state.is_error()
@@ -175,6 +200,15 @@ pub fn evaluate_manual(manual: Manual, assessment: &Assessment<'_>) -> Verdict {
         backoff => backoff,
     };
     Verdict { state, conditions, retry, requeue_after: grace }
+}
+
+fn tell(conditions: &mut ConditionSet, told: &[Told], error: &Error) {
+    for Told { type_, status, reason, message } in told {
+        let message = message.replace("{}", &error.message);
+        let update = ConditionUpdate::new(*type_, *status, *reason, message);
+        // Whether its conditions make events is for the domain to say, and it says so by words alone.
+        conditions.set(update.with(Observability::silent().with_error_log()));
+    }
 }
 
 /// Time left in which an unreachable dependency does not yet change what was last known.

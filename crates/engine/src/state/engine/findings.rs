@@ -101,12 +101,12 @@ impl Findings {
     pub(super) fn headline(&self, words: FailureWords) -> Option<(&str, &str)> {
         let general = (reasons::INFRASTRUCTURE_ERROR, messages::INFRASTRUCTURE_ERROR);
         let unreachable = (!self.infrastructure.is_empty()).then_some(match words {
-            FailureWords::ParentConditions | FailureWords::Log => general,
             FailureWords::OnReady { failed, .. } => (failed, self.infrastructure_message.as_str()),
+            _ => general,
         });
         let auth = self.auth_problem().map(|(usual, message)| match words {
-            FailureWords::ParentConditions | FailureWords::Log => (usual, message),
             FailureWords::OnReady { failed, .. } => (failed, message),
+            _ => (usual, message),
         });
         let config = self.config_problem().map(|(usual, message)| match words {
             FailureWords::OnReady { in_the_way, .. } if self.in_the_way => (in_the_way, message),

@@ -75,3 +75,29 @@ fn a_domain_may_have_failed_writes_told_on_ready_alone() {
         assert!(message.starts_with("Failed to apply resources: "), "{message}");
     }
 }
+
+#[test]
+fn a_domain_may_have_failed_writes_told_in_conditions_of_its_own() {
+    const TOLD: [Told; 2] = [
+        Told { type_: "Failure", status: Status::True, reason: "Broken", message: "Write: {}" },
+        Told { type_: "Ready", status: Status::False, reason: "Broken", message: "not ready" },
+    ];
+    let failures = [apply_failure(Error::invalid_spec("InvalidSpec", "no"))];
+    let assessment = Assessment { failures: &failures, ..first_pass(&[]) };
+    let words = |state| FailureWords::Told { conditions: &TOLD, state, instead: false };
+    for (worst, state) in [(Some(State::Failed), State::Failed), (None, State::Ready)] {
+        let told = Manual { failures: words(worst), ..manual(State::Ready, true) };
+        let verdict = evaluate_manual(told, &assessment);
+        assert_eq!(verdict.state, state);
+        assert_eq!(verdict.conditions.get("Failure").unwrap().message, "Write: no");
+        assert_eq!(shown(&verdict, "Ready"), Some((Status::False, "Broken")));
+        assert_eq!(verdict.conditions.iter().count(), 2);
+    }
+    let instead = FailureWords::Told { conditions: &TOLD, state: None, instead: true };
+    let told = Manual { failures: instead, ..manual(State::Ready, true) };
+    let types: Vec<String> =
+        evaluate_manual(told, &assessment).conditions.iter().map(|c| c.type_.clone()).collect();
+    assert_eq!(types, ["Failure", "Ready"], "in the order of the words");
+    let quiet = Manual { failures: words(Some(State::Failed)), ..manual(State::Ready, true) };
+    assert_eq!(evaluate_manual(quiet, &first_pass(&[])).state, State::Ready);
+}

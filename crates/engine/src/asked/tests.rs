@@ -1,0 +1,85 @@
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+
+use super::*;
+use crate::{
+    domain::{Access, Need},
+    fetch::{Documents, Serves},
+};
+
+fn asked() -> Asked {
+    let kind = Kind::of::<ConfigMap>();
+    let access = Access::Read;
+    Asked::new(&[Watch { kind, need: Need::Required, access, whose: Whose::Anyones }])
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::new(Some("n"), name)
+}
+
+fn askers(asked: &Asked, name: &str) -> Vec<String> {
+    let found = asked.askers(&Kind::of::<ConfigMap>(), &key(name));
+    let mut names: Vec<_> = found.into_iter().map(|key| key.name).collect();
+    names.sort();
+    names
+}
+
+/// Asks for the objects of these names, as one pass.
+async fn pass(asked: &Asked, asker: &str, names: &[&str]) {
+    let nothing = Documents { objects: Vec::new(), serves: Serves::Everything };
+    let (asker, kind) = (key(asker), Kind::of::<ConfigMap>());
+    let reader = Asking::new(&nothing, asked, &asker);
+    for name in names {
+        assert!(reader.get(&kind, &key(name)).await.unwrap().is_none());
+    }
+    reader.done();
+}
+
+#[tokio::test]
+async fn what_is_missing_wakes_who_has_asked_for_it() {
+    let asked = asked();
+    pass(&asked, "a", &["x"]).await;
+    pass(&asked, "b", &["x", "y"]).await;
+    assert_eq!(askers(&asked, "x"), ["a", "b"]);
+    assert_eq!(askers(&asked, "y"), ["b"]);
+    assert_eq!(askers(&asked, "z"), [""; 0]);
+    let elsewhere = ObjectKey::new(Some("m"), "x");
+    assert!(asked.askers(&Kind::of::<ConfigMap>(), &elsewhere).is_empty());
+    assert!(asked.askers(&Kind::of::<Secret>(), &key("x")).is_empty());
+}
+
+#[tokio::test]
+async fn only_the_questions_of_the_last_pass_count() {
+    let asked = asked();
+    pass(&asked, "a", &["x"]).await;
+    pass(&asked, "a", &["y"]).await;
+    assert_eq!(askers(&asked, "x"), [""; 0]);
+    assert_eq!(askers(&asked, "y"), ["a"]);
+    asked.forget(&key("a"));
+    assert_eq!(askers(&asked, "y"), [""; 0]);
+    assert!(asked.lock().askers.is_empty() && asked.lock().questions.is_empty());
+}
+
+#[tokio::test]
+async fn a_question_counts_before_it_is_answered() {
+    let asked = asked();
+    let nothing = Documents { objects: Vec::new(), serves: Serves::Everything };
+    let (asker, kind, wanted) = (key("a"), Kind::of::<ConfigMap>(), key("x"));
+    let reader = Asking::new(&nothing, &asked, &asker);
+    let answer = reader.get(&kind, &wanted);
+    assert_eq!(askers(&asked, "x"), ["a"]);
+    drop(answer);
+}
+
+#[tokio::test]
+async fn who_has_asked_for_all_wants_to_know_of_each() {
+    let asked = asked();
+    let nothing = Documents { objects: Vec::new(), serves: Serves::Everything };
+    let kind = Kind::of::<ConfigMap>();
+    for (asker, namespace) in [("a", Some("n")), ("b", None), ("c", Some("m"))] {
+        let asker = key(asker);
+        let reader = Asking::new(&nothing, &asked, &asker);
+        reader.list(&kind, namespace, &Selector::default()).await.unwrap();
+        reader.done();
+    }
+    assert_eq!(askers(&asked, "x"), ["a", "b"]);
+}
