@@ -4,5 +4,7 @@
 pub mod destination_rule;
 pub mod http_route;
 pub mod inference_pool;
+pub mod inference_service;
 pub mod pod_monitor;
 pub mod service_monitor;
+pub mod serving_runtime;

@@ -5,6 +5,7 @@
 //! read, and judging it is the domains' work, so that an old object with a bad value still gets a
 //! status that says so.
 
+pub mod aim;
 pub mod model;
 pub mod serving;
 
@@ -19,10 +20,5 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 /// Take definitions from here and not from the derived `crd()`: rules that a derive cannot express
 /// are added on the way.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![
-        serving::zerfoo_inference_service::crd(),
-        model::artifact::model_artifact_crd(),
-        model::artifact::artifact_crd(),
-        model::model_service::crd(),
-    ]
+    [serving::crds(), model::crds()].concat()
 }

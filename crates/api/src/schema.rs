@@ -41,14 +41,19 @@ pub(crate) fn quantity(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "x-kubernetes-int-or-string": true, "pattern": QUANTITY_PATTERN })
 }
 
+/// For `schema_with` on a value of any shape.
+pub(crate) fn anything(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
+}
+
 const CONDITION_TYPE: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
 const CONDITION_REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
 
 /// A derived definition as it is to be installed: its roots finished, with the rule on the object's
-/// name, and with what else a kind does to its own.
+/// name if the kind has one, and with what else a kind does to its own.
 pub(crate) fn finish_crd(
     mut crd: CustomResourceDefinition,
-    name: &ValidationRule,
+    name: Option<ValidationRule>,
     own: impl Fn(&mut JSONSchemaProps),
 ) -> CustomResourceDefinition {
     let versions = crd.spec.versions.iter_mut();
@@ -56,7 +61,7 @@ pub(crate) fn finish_crd(
     for root in roots {
         finish(root);
         own(root);
-        root.x_kubernetes_validations = Some(vec![name.clone()]);
+        root.x_kubernetes_validations = name.clone().map(|rule| vec![rule]);
     }
     crd
 }

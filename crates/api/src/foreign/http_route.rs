@@ -1,5 +1,8 @@
 //! `HTTPRoute` of the Gateway API, version v1.
 
+#[cfg(test)]
+mod tests;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};
@@ -48,6 +51,8 @@ pub struct ParentReference {
 pub struct Rule {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matches: Vec<Match>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub filters: Vec<Filter>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<Timeouts>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -80,6 +85,35 @@ pub struct PathMatch {
     pub value: String,
 }
 
+/// What is done to a request on its way; of the members that of the type is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Filter {
+    /// `URLRewrite`; another controller's routes have others too.
+    #[serde(rename = "type")]
+    pub type_: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url_rewrite: Option<UrlRewrite>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UrlRewrite {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathModifier>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PathModifier {
+    /// `ReplacePrefixMatch` or `ReplaceFullPath`.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// What takes the place of the prefix that the rule matched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replace_prefix_match: Option<String>,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Timeouts {
@@ -96,6 +130,9 @@ pub struct BackendRef {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     pub name: String,
+    /// By default the route's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

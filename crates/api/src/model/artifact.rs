@@ -214,7 +214,7 @@ pub struct Storage {
 
 /// The definition of `ModelArtifact` to install: the derived one plus the rule on the object's name.
 pub(crate) fn model_artifact_crd() -> CustomResourceDefinition {
-    schema::finish_crd(ModelArtifact::crd(), &rules::name(), |_| {})
+    schema::finish_crd(ModelArtifact::crd(), Some(rules::name()), |_| {})
 }
 
 /// The definition of `Artifact` to install: that of `ModelArtifact` under the names of `Artifact`.

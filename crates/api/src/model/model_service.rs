@@ -184,7 +184,7 @@ const DESCRIBED: usize = 4;
 
 /// The definition to install: the derived one plus the rule on the object's name.
 pub(crate) fn crd() -> CustomResourceDefinition {
-    schema::finish_crd(ModelService::crd(), &rules::name(), |root| {
+    schema::finish_crd(ModelService::crd(), Some(rules::name()), |root| {
         schema::describe_down_to(root, DESCRIBED);
     })
 }

@@ -179,7 +179,7 @@ pub struct ZerfooInferenceServiceSpec {
 
 /// The definition to install: the derived one plus the rule on the object's name.
 pub(crate) fn crd() -> CustomResourceDefinition {
-    schema::finish_crd(ZerfooInferenceService::crd(), &rules::name(), |_| {})
+    schema::finish_crd(ZerfooInferenceService::crd(), Some(rules::name()), |_| {})
 }
 
 fn one() -> i32 {

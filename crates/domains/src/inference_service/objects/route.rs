@@ -32,6 +32,7 @@ pub(crate) fn route(names: &Names, routing: &Routing, weights: Option<(i32, i32)
                 // A streamed answer lasts as long as it lasts.
                 timeouts: Some(Timeouts { request: Some("0s".to_owned()) }),
                 backend_refs,
+                ..Default::default()
             }],
         },
         status: None,
