@@ -25,8 +25,8 @@ use crate::{
 use report::{Counts, Report, Tier};
 
 /// CRDs every scenario may rely on; others are applied by the tests that are about them.
-const SHARED_CRDS: [&str; 4] =
-    ["gateway-api", "inference-extension", "istio", "prometheus-operator"];
+const SHARED_CRDS: [&str; 5] =
+    ["gateway-api", "inference-extension", "istio", "kserve", "prometheus-operator"];
 
 /// Whether `WINDLASS_REQUIRE`, a list with commas, names this tier.
 pub fn required(tier: &str) -> bool {

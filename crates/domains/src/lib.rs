@@ -4,6 +4,7 @@
 //! stand in files of their own, in the order in which data flows: `fetch` reads, `compose` judges,
 //! `plan` and `status` speak; only `fetch` waits.
 
+pub mod aim;
 pub mod artifact;
 pub mod inference_service;
 pub mod model_service;

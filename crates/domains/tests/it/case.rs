@@ -7,7 +7,10 @@ use futures::FutureExt;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
+use windlass_api::aim::template::{AimClusterServiceTemplate, AimServiceTemplate};
 use windlass_api::model::artifact::{Artifact, ModelArtifact};
+use windlass_domains::aim::service::ServiceDomain;
+use windlass_domains::aim::template::TemplateDomain;
 use windlass_domains::artifact::{ArtifactDomain, Settings};
 use windlass_domains::inference_service::InferenceServiceDomain;
 use windlass_domains::model_service::ModelServiceDomain;
@@ -26,35 +29,61 @@ pub(crate) struct Case {
 }
 
 impl Case {
+    /// In a cluster that serves what the documents define.
     pub(crate) fn load(path: &Path) -> Self {
+        Self::load_from(path, Serves::Definitions)
+    }
+
+    /// In a cluster that serves everything.
+    pub(crate) fn load_example(path: &Path) -> Self {
+        Self::load_from(path, Serves::Everything)
+    }
+
+    fn load_from(path: &Path, serves: Serves) -> Self {
         let text = fs::read_to_string(path).unwrap();
-        let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
-        match documents[0]["kind"].as_str().unwrap() {
-            "ZerfooInferenceService" => Self::of(&InferenceServiceDomain::default(), documents),
+        let mut objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+        let given = objects.remove(0);
+        let cluster = Documents { objects, serves };
+        match given["kind"].as_str().unwrap() {
+            "ZerfooInferenceService" => {
+                Self::of(&InferenceServiceDomain::default(), given, &cluster)
+            }
             "ModelArtifact" => {
-                Self::of(&ArtifactDomain::<ModelArtifact>::new(artifact_settings()), documents)
+                let domain = ArtifactDomain::<ModelArtifact>::new(artifact_settings());
+                Self::of(&domain, given, &cluster)
             }
             "Artifact" => {
-                Self::of(&ArtifactDomain::<Artifact>::new(artifact_settings()), documents)
+                let domain = ArtifactDomain::<Artifact>::new(artifact_settings());
+                Self::of(&domain, given, &cluster)
             }
-            "ModelService" => Self::of(&ModelServiceDomain::default(), documents),
+            "ModelService" => Self::of(&ModelServiceDomain::default(), given, &cluster),
+            "AIMService" => Self::of(&ServiceDomain { settings: aim() }, given, &cluster),
+            "AIMServiceTemplate" => {
+                Self::of(&TemplateDomain::<AimServiceTemplate>::new(aim()), given, &cluster)
+            }
+            "AIMClusterServiceTemplate" => {
+                let domain = TemplateDomain::<AimClusterServiceTemplate>::new(aim());
+                Self::of(&domain, given, &cluster)
+            }
             kind => panic!("no domain of ours has the kind {kind}"),
         }
     }
 
-    fn of<D: Domain>(domain: &D, mut documents: Vec<Value>) -> Self {
-        let given = documents.remove(0);
+    fn of<D: Domain>(domain: &D, given: Value, cluster: &Documents) -> Self {
         let object: D::Object = serde_json::from_value(given.clone()).unwrap();
-        let cluster = Documents { objects: documents, serves: Serves::Definitions };
         let now = "2026-05-01T12:00:00Z".parse().unwrap();
         // A cluster made of text never keeps one waiting.
-        let look = look(domain, &cluster, &object, now).now_or_never().unwrap();
+        let look = look(domain, cluster, &object, now).now_or_never().unwrap();
         Self {
             plan: plan(&look),
             status: status(domain, &given, &object, &look, now),
             planned: look.plan,
         }
     }
+}
+
+fn aim() -> windlass_domains::aim::Settings {
+    windlass_domains::aim::Settings::default()
 }
 
 fn artifact_settings() -> Settings {

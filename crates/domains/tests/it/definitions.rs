@@ -57,8 +57,16 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn read(file: &Path, schemas: &mut HashMap<String, Value>) {
-    // Only these groups are written to, and the others are large.
-    const OURS: [&str; 4] = ["gateway-api", "inference-extension", "istio", "prometheus-operator"];
+    // Only these are written to, and the others are large.
+    const OURS: [&str; 7] = [
+        "gateway-api",
+        "inference-extension",
+        "istio",
+        "prometheus-operator",
+        "serving.kserve.io_clusterservingruntimes.yaml",
+        "serving.kserve.io_inferenceservices.yaml",
+        "serving.kserve.io_servingruntimes.yaml",
+    ];
     let of_ours = file.components().any(|part| OURS.iter().any(|ours| part.as_os_str() == *ours));
     if !of_ours {
         return;

@@ -38,7 +38,7 @@ fn every_example_asks_for_something() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     for path in files.filter(|path| path.extension().is_some_and(|end| end == "yaml")) {
-        let plan = Case::load(&path).planned;
+        let plan = Case::load_example(&path).planned;
         assert!(!plan.apply.is_empty(), "{}", path.display());
     }
 }
@@ -49,7 +49,8 @@ fn foreign_kinds_are_written_as_their_definitions_have_them() {
     let mut checked = 0;
     insta::glob!("cases", "*/given.yaml", |path| {
         for desired in &Case::load(path).planned.apply {
-            if desired.kind.is_built_in() {
+            let ours = desired.kind.group == "aim.silogen.ai";
+            if desired.kind.is_built_in() || ours {
                 continue;
             }
             let found = definitions.objections(&desired.kind, &desired.body);

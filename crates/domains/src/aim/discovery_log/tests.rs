@@ -1,0 +1,240 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+const EXAMPLE: &str = r#"[{"filename": "tiny-lm-mi300x-latency.yaml",
+  "profile": {"model": "acme/tiny-lm-7b", "quantized_model": "acme/tiny-lm-7b-fp8",
+    "metadata": {"engine": "vllm", "gpu": "MI300X", "precision": "fp8", "gpu_count": 2, "metric": "latency"},
+    "engine_args": {"tensor-parallel-size": 2, "max-model-len": 8192},
+    "env_vars": {"VLLM_USE_V1": "1"}},
+  "models": [{"name": "acme/tiny-lm-7b-fp8", "source": "hf://acme/tiny-lm-7b-fp8", "size_gb": 12.55}]}]"#;
+
+fn example() -> Discovered {
+    let text = |text: &str| Some(text.to_owned());
+    Discovered {
+        sources: vec![Source {
+            name: "acme/tiny-lm-7b-fp8".to_owned(),
+            uri: "hf://acme/tiny-lm-7b-fp8".to_owned(),
+            size: "13475459891".to_owned(),
+        }],
+        profile: Profile {
+            engine_args: Some(json!({"tensor-parallel-size": 2, "max-model-len": 8192})),
+            env_vars: BTreeMap::from([("VLLM_USE_V1".to_owned(), "1".to_owned())]),
+            metadata: Metadata {
+                engine: text("vllm"),
+                gpu: text("MI300X"),
+                gpu_count: Some(2),
+                metric: text("latency"),
+                precision: text("fp8"),
+            },
+        },
+    }
+}
+
+fn of(log: &str) -> Result<Discovered, Error> {
+    parse(log.as_bytes())
+}
+
+/// The name of the first model, for logs that need nothing else.
+fn model(log: &str) -> Option<String> {
+    Some(of(log).ok()?.sources.first()?.name.clone())
+}
+
+#[test]
+fn g18_the_example_is_read() {
+    assert_eq!(of(EXAMPLE), Ok(example()));
+    assert_eq!(of(&format!("[INFO] scanning\n[1/2] a\n{EXAMPLE}\n")), Ok(example()));
+}
+
+#[test]
+fn g18_no_results_and_no_array_are_told_apart() {
+    for (log, want) in [
+        ("[]", "discovery output contains empty array"),
+        (" [ ]\n", "discovery output contains empty array"),
+        ("null", "discovery output contains empty array"),
+        ("", "failed to parse discovery JSON: no valid JSON array found in logs"),
+        ("{}", "failed to parse discovery JSON: no valid JSON array found in logs"),
+        ("[1]", "failed to parse discovery JSON: no valid JSON array found in logs"),
+        ("[INFO] done\n[]\n", "failed to parse discovery JSON: no valid JSON array found in logs"),
+    ] {
+        assert_eq!(of(log).unwrap_err().to_string(), want, "{log:?}");
+    }
+}
+
+#[test]
+fn w19_brackets_after_the_result_do_no_harm() {
+    for after in
+        ["[INFO] done", "]", "]]]", "[", "[{", "[]", "[{\"a\": [", "[{\"level\": \"info\"}]"]
+    {
+        assert_eq!(of(&format!("{EXAMPLE}\n{after}\n")), Ok(example()), "{after}");
+        assert_eq!(of(&format!("{after}\n{EXAMPLE}\n{after}")), Ok(example()), "{after}");
+    }
+}
+
+#[test]
+fn w19_only_the_end_of_a_long_log_counts() {
+    let noise = "x".repeat(LOG_LIMIT_BYTES);
+    assert_eq!(of(&format!("{noise}\n{EXAMPLE}\n")), Ok(example()));
+    assert_eq!(of(&format!("{EXAMPLE}\n{noise}")), Err(Error::NoArray));
+}
+
+#[test]
+fn the_last_of_several_results_counts() {
+    let doc = |name: &str| format!(r#"[{{"models": [{{"name": "{name}"}}]}}]"#);
+    let (a, b) = (doc("a"), doc("b"));
+    assert_eq!(model(&format!("{a}\n{b}")).as_deref(), Some("b"));
+    assert_eq!(model(&format!("{a} {b}\n[]\n[7]")).as_deref(), Some("b"));
+    assert_eq!(model(&format!(r#"{a} [{{"models": 7}}]"#)).as_deref(), Some("a"));
+    assert_eq!(model(&format!(r#"{{"results": {b}}}"#)).as_deref(), Some("b"));
+}
+
+#[test]
+fn only_the_first_element_counts_but_all_must_fit() {
+    let two = r#"[{"models": [{"name": "a"}]}, {"models": [{"name": "b"}]}]"#;
+    assert_eq!(model(two).as_deref(), Some("a"));
+    assert_eq!(of(r#"[{"models": [{"name": "a"}]}, {"models": "b"}]"#), Err(Error::NoArray));
+    assert_eq!(of(r#"[{"models": []}, 1]"#), Err(Error::NoArray));
+}
+
+#[test]
+fn keys_in_any_case_and_null_for_unset() {
+    let log = r#"[{"Models": [{"NAME": "a", "Source": null, "SIZE_GB": 1}, null], "extra": [1],
+        "profile": {"Metadata": {"GPU_Count": null, "engine": ""}, "env_vars": {"A": null}}}]"#;
+    let got = of(log).unwrap();
+    let source = |name: &str, size: &str| Source {
+        name: name.to_owned(),
+        uri: String::new(),
+        size: size.to_owned(),
+    };
+    assert_eq!(got.sources, [source("a", "1Gi"), source("", "0")]);
+    assert_eq!(got.profile.env_vars["A"], "");
+    assert_eq!(got.profile.metadata, Metadata::default());
+    assert_eq!(got.profile.engine_args, None);
+    assert_eq!(of("[null]"), Ok(Discovered::default()));
+    assert_eq!(of("[{}]"), Ok(Discovered::default()));
+}
+
+#[test]
+fn values_of_wrong_types_reject_the_whole() {
+    for element in [
+        r#"{"filename": 1}"#,
+        r#"{"profile": []}"#,
+        r#"{"profile": {"model": 1}}"#,
+        r#"{"profile": {"quantized_model": {}}}"#,
+        r#"{"profile": {"metadata": "x"}}"#,
+        r#"{"profile": {"metadata": {"engine": 1}}}"#,
+        r#"{"profile": {"metadata": {"gpu_count": "2"}}, "models": [{"name": "a"}]}"#,
+        r#"{"profile": {"metadata": {"gpu_count": 2.0}}}"#,
+        r#"{"profile": {"metadata": {"gpu_count": 2147483648}}}"#,
+        r#"{"profile": {"engine_args": [1]}}"#,
+        r#"{"profile": {"env_vars": {"A": 1}}}"#,
+        r#"{"models": {}}"#,
+        r#"{"models": ["a"]}"#,
+        r#"{"models": [{"size_gb": "1"}]}"#,
+        r#"{"models": [{"size_gb": 1e999}]}"#,
+    ] {
+        assert_eq!(of(&format!("[{element}]")), Err(Error::NoArray), "{element}");
+        assert_eq!(of(&format!("noise\n[{element}]\nnoise")), Err(Error::NoArray), "{element}");
+    }
+}
+
+#[test]
+fn what_is_left_of_a_cut_result_is_none() {
+    for cut in 1..EXAMPLE.len() {
+        assert_eq!(of(&EXAMPLE[..cut]), Err(Error::NoArray), "{cut}");
+        assert_eq!(of(&EXAMPLE[cut..]), Err(Error::NoArray), "{cut}");
+    }
+}
+
+#[test]
+fn broken_utf8_is_replaced() {
+    let mut log = b"\xff\xfe\n[{\"models\": [{\"name\": \"a".to_vec();
+    log.extend(b"\xff\"}]}]\n\xff");
+    assert_eq!(parse(&log).unwrap().sources[0].name, "a\u{fffd}");
+}
+
+#[test]
+fn sizes_are_binary_quantities() {
+    for (gib, want) in [
+        (0.5, "512Mi"),
+        (15.0, "15Gi"),
+        (140.25, "143616Mi"),
+        (12.55, "13475459891"),
+        (0.0, "0"),
+        (-0.5, "-512Mi"),
+        (1000.0 / 1_073_741_824.0, "1000"),
+        (1.0 / 1_048_576.0, "1Ki"),
+        (1024.0, "1Ti"),
+        (1_073_741_824.0, "1Ei"),
+        (f64::MAX, "9223372036854775807"),
+    ] {
+        assert_eq!(quantity(gib), want, "{gib}");
+    }
+}
+
+/// Bytes parsed while searching a log.
+fn work(log: &str) -> u64 {
+    let all = search::budget(log.len());
+    let mut left = all;
+    search::last_result(log, &mut left);
+    all - left
+}
+
+#[test]
+fn an_honest_log_is_parsed_once() {
+    let log = format!("{}{EXAMPLE}\n[INFO] done\n", "[INFO] [a] {b} [{'c': 1}]\n".repeat(1000));
+    assert!(work(&log) < log.len() as u64, "{}", work(&log));
+    assert_eq!(of(&log), Ok(example()));
+}
+
+#[test]
+fn w19_bombs_end_within_the_budget() {
+    let size = 1 << 18;
+    for part in ["[", "]", "[[]", "\"", "[ ", "[\"", "{"] {
+        assert_eq!(work(&part.repeat(size)), 0, "{part}");
+    }
+    for part in ["[{", "[{\"a\":", "[{\"a\":[", "{\"a\":[", "[{\"a\":1},", "[{\"", "[{\"a\":\""] {
+        let bomb = part.repeat(size / part.len());
+        assert!(work(&bomb) <= (4 * size as u64).max(1 << 20), "{part}");
+        assert_eq!(of(&bomb), Err(Error::NoArray), "{part}");
+    }
+    // What is longer than any result is given up, and not taken for one.
+    let one_string = format!("[{{\"a\": \"{}", "x".repeat(2 * MAX_RESULT));
+    assert_eq!(work(&one_string), MAX_RESULT as u64);
+    let large = format!(r#"[{{"models": [{}{{}}]}}]"#, "{},".repeat(MAX_RESULT / 3));
+    assert_eq!(of(&large), Err(Error::NoArray));
+}
+
+#[test]
+fn a_spent_budget_keeps_what_was_found() {
+    let log = format!("{EXAMPLE}\n{}", "[{\"a\":".repeat(100));
+    let mut budget = EXAMPLE.len() as u64 + 10;
+    assert_eq!(search::last_result(&log, &mut budget), Some(example()));
+    assert_eq!(budget, 0);
+    assert_eq!(search::last_result(&log, &mut 10), None);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_parsed_or_refused(log in prop::collection::vec(any::<u8>(), 0..2000)) {
+        let _ = parse(&log);
+    }
+
+    #[test]
+    fn any_json_like_text_is_parsed_within_the_budget(
+        log in r#"([\[\]{}",:\\ \n]|null|1|"a":|"models":){0,300}"#,
+    ) {
+        let _ = of(&log);
+        let mut none = 20;
+        let _ = search::last_result(&log, &mut none);
+    }
+
+    #[test]
+    fn a_result_is_found_among_any_lines(
+        before in "([^\\[\\]\n]{0,40}\n){0,20}",
+        after in "(\n[^\\[\\]\n]{0,40}){0,20}",
+    ) {
+        prop_assert_eq!(of(&format!("{before}{EXAMPLE}{after}")), Ok(example()));
+    }
+}

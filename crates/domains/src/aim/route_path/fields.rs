@@ -1,0 +1,118 @@
+//! What an expression may name in an AIMService, and what an unset field says.
+//!
+//! JSON leaves unset fields out, but a name that exists and is unset is not the same as one that
+//! does not exist.
+
+use Shape::{Any, Flag, List, Map, Number, Object, Optional, Text};
+
+pub(super) enum Shape {
+    /// Unset: empty.
+    Text,
+    /// Unset: false.
+    Flag,
+    /// Unset: zero.
+    Number,
+    /// Unset: without a value, which is an error to print and to look into.
+    Optional(&'static Shape),
+    /// Unset: all its fields are.
+    Object(&'static [(&'static str, Shape)]),
+    /// Unset: empty. A key that is missing is an error.
+    Map(&'static Shape),
+    /// Unset: empty.
+    List(&'static Shape),
+    /// Whatever JSON is there; unset as in `Optional`.
+    Any,
+}
+
+pub(super) static SERVICE: Shape = Object(&[
+    ("apiVersion", Text),
+    ("kind", Text),
+    (
+        "metadata",
+        Object(&[
+            ("name", Text),
+            ("generateName", Text),
+            ("namespace", Text),
+            ("uid", Text),
+            ("resourceVersion", Text),
+            ("generation", Number),
+            ("creationTimestamp", Optional(&Text)),
+            ("deletionTimestamp", Optional(&Text)),
+            ("deletionGracePeriodSeconds", Optional(&Number)),
+            ("labels", Map(&Text)),
+            ("annotations", Map(&Text)),
+            ("ownerReferences", List(&Any)),
+            ("finalizers", List(&Text)),
+            ("managedFields", List(&Any)),
+        ]),
+    ),
+    (
+        "spec",
+        Object(&[
+            ("aimImageName", Text),
+            ("templateRef", Text),
+            ("cacheModel", Flag),
+            ("replicas", Optional(&Number)),
+            ("runtimeConfigName", Text),
+            ("resources", Optional(&RESOURCES)),
+            ("overrides", Optional(&OVERRIDES)),
+            ("env", List(&ENV_VAR)),
+            ("imagePullSecrets", List(&Object(&[("name", Text)]))),
+            ("routing", Optional(&ROUTING)),
+        ]),
+    ),
+    (
+        "status",
+        Object(&[
+            ("observedGeneration", Number),
+            ("conditions", List(&CONDITION)),
+            ("resolvedRuntimeConfig", Optional(&REFERENCE)),
+            ("resolvedImage", Optional(&REFERENCE)),
+            ("resolvedTemplate", Optional(&REFERENCE)),
+            ("status", Text),
+            ("routing", Optional(&Object(&[("path", Text)]))),
+        ]),
+    ),
+]);
+
+static RESOURCES: Shape = Object(&[
+    ("limits", Map(&Any)),
+    ("requests", Map(&Any)),
+    ("claims", List(&Object(&[("name", Text), ("request", Text)]))),
+]);
+
+static OVERRIDES: Shape = Object(&[
+    ("metric", Optional(&Text)),
+    ("precision", Optional(&Text)),
+    ("gpuSelector", Optional(&Object(&[("count", Number), ("model", Text)]))),
+]);
+
+static ENV_VAR: Shape = Object(&[("name", Text), ("value", Text), ("valueFrom", Any)]);
+
+static ROUTING: Shape = Object(&[
+    ("enabled", Optional(&Flag)),
+    ("gatewayRef", Optional(&GATEWAY)),
+    ("annotations", Map(&Text)),
+    ("routeTemplate", Text),
+]);
+
+static GATEWAY: Shape = Object(&[
+    ("group", Optional(&Text)),
+    ("kind", Optional(&Text)),
+    ("namespace", Optional(&Text)),
+    ("name", Text),
+    ("sectionName", Optional(&Text)),
+    ("port", Optional(&Number)),
+]);
+
+static CONDITION: Shape = Object(&[
+    ("type", Text),
+    ("status", Text),
+    ("observedGeneration", Number),
+    ("lastTransitionTime", Optional(&Text)),
+    ("reason", Text),
+    ("message", Text),
+]);
+
+static REFERENCE: Shape =
+    Object(&[("name", Text), ("namespace", Text), ("scope", Text), ("kind", Text), ("uid", Text)]);

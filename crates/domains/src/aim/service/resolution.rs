@@ -1,0 +1,268 @@
+//! Which template a service gets: the one it names, else the one its image names, else none; and
+//! with overrides one that is like it but for them.
+
+use windlass_api::aim::reference::{ResolvedReference, Scope};
+use windlass_api::aim::service::AimService;
+use windlass_api::aim::template::{
+    AimClusterServiceTemplate, AimServiceTemplate, AimServiceTemplateSpec, ModelSource, Phase,
+    ProfileMetadata, TemplateSpec, TemplateStatus,
+};
+use windlass_engine::error::Error;
+use windlass_engine::fetch::Fetched;
+
+use super::derivation;
+use super::fetch::Templates;
+use crate::aim::catalogue::Images;
+
+/// What came of looking for a template.
+#[derive(Clone, Debug)]
+pub(super) struct Resolution {
+    /// The template that service or image name; with overrides it is only the model of the one that
+    /// is used.
+    pub(super) base: Option<String>,
+    pub(super) outcome: Outcome,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Outcome {
+    Found(Box<Template>),
+    Unmade(Box<Unmade>),
+    Missing,
+}
+
+/// A template of either kind.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Template {
+    pub(super) name: String,
+    /// `None` if it belongs to the cluster.
+    pub(super) namespace: Option<String>,
+    pub(super) uid: Option<String>,
+    pub(super) spec: TemplateSpec,
+    pub(super) status: TemplateStatus,
+}
+
+/// A template that a service with overrides needs and that does not exist yet.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Unmade {
+    pub(super) name: String,
+    pub(super) spec: AimServiceTemplateSpec,
+    /// Of the template that it is made from.
+    pub(super) base_namespace: Option<String>,
+}
+
+/// The template that the service itself names.
+pub(super) fn named_template(service: &AimService) -> Option<&str> {
+    given(service.spec.template_ref.as_deref())
+}
+
+pub(super) fn base_name(service: &AimService, images: &Images) -> Result<Option<String>, Error> {
+    if let Some(name) = named_template(service) {
+        return Ok(Some(name.to_owned()));
+    }
+    if let Some(error) = images.namespaced.error() {
+        return Err(error.clone());
+    }
+    match (images.default_template(), images.cluster.error()) {
+        (Some(name), _) => Ok(Some(name.to_owned())),
+        (None, Some(error)) => Err(error.clone()),
+        (None, None) => Ok(None),
+    }
+}
+
+/// The runtime config that counts: what the service leaves open is its template's to say.
+pub(super) fn config_name<'a>(
+    service: &'a AimService,
+    template: Option<&'a TemplateSpec>,
+) -> Option<&'a str> {
+    let of_template = || given(template?.runtime_config_name.as_deref());
+    given(service.spec.runtime_config_name.as_deref()).or_else(of_template)
+}
+
+fn given(name: Option<&str>) -> Option<&str> {
+    name.map(str::trim).filter(|name| !name.is_empty())
+}
+
+pub(super) fn resolve(service: &AimService, answers: &Templates) -> Result<Resolution, Error> {
+    let base = base_name(service, &answers.images)?;
+    let outcome = match (&base, &service.spec.overrides) {
+        (None, _) => Outcome::Missing,
+        (Some(_), None) => match base_template(answers)? {
+            Some((template, _)) => Outcome::found(template),
+            None => Outcome::Missing,
+        },
+        (Some(base), Some(overrides)) => {
+            derived(service, base, derivation::name(base, overrides), answers)?
+        }
+    };
+    Ok(Resolution { base, outcome })
+}
+
+fn derived(
+    service: &AimService,
+    base: &str,
+    name: String,
+    answers: &Templates,
+) -> Result<Outcome, Error> {
+    // Whatever it holds by now: it may be shared, and what it says may have been served for long.
+    if let Some(existing) = read(&answers.derived)? {
+        return Ok(Outcome::found(existing.into()));
+    }
+    let Some((model, model_spec)) = base_template(answers)? else {
+        return Ok(Outcome::Missing);
+    };
+    let spec = derivation::derive(service, &model_spec);
+    let own = read(&answers.all_own)?.into_iter().flatten();
+    let own = own.filter(|template| derivation::is_same(&template.spec, &spec));
+    if let Some(template) = first_choice(base, own.map(Template::from)) {
+        return Ok(Outcome::found(template));
+    }
+    let cluster = read(&answers.all_cluster)?.into_iter().flatten();
+    let cluster = cluster.filter(|template| derivation::is_same_common(&template.spec, &spec));
+    Ok(match first_choice(base, cluster.map(Template::from)) {
+        Some(template) => Outcome::found(template),
+        None => {
+            let base_namespace = model.namespace;
+            Outcome::Unmade(Box::new(Unmade { name, spec, base_namespace }))
+        }
+    })
+}
+
+/// Of templates that are all the same the base, else the first by name: each pass must choose alike.
+fn first_choice(base: &str, templates: impl Iterator<Item = Template>) -> Option<Template> {
+    templates.min_by_key(|template| (template.name != base, template.name.clone()))
+}
+
+/// With its whole spec, of which one of the cluster has only the common part.
+fn base_template(answers: &Templates) -> Result<Option<(Template, AimServiceTemplateSpec)>, Error> {
+    if let Some(own) = read(&answers.own_base)? {
+        return Ok(Some((own.into(), own.spec.clone())));
+    }
+    Ok(read(&answers.cluster_base)?.map(|cluster| {
+        let common = cluster.spec.common.clone();
+        (cluster.into(), AimServiceTemplateSpec { common, ..Default::default() })
+    }))
+}
+
+fn read<T>(answer: &Fetched<T>) -> Result<Option<&T>, Error> {
+    match answer {
+        Fetched::Found(value) => Ok(Some(value)),
+        Fetched::Missing => Ok(None),
+        Fetched::Failed(error) => Err(error.clone()),
+    }
+}
+
+impl Outcome {
+    fn found(template: Template) -> Self {
+        Self::Found(Box::new(template))
+    }
+}
+
+impl Resolution {
+    pub(super) fn template(&self) -> Option<&Template> {
+        match &self.outcome {
+            Outcome::Found(template) => Some(template),
+            Outcome::Unmade(_) | Outcome::Missing => None,
+        }
+    }
+
+    /// What the template says or will say, and the namespace whose images count for it: that of the
+    /// base as long as there is only that.
+    pub(super) fn spec(&self) -> Option<(&TemplateSpec, Option<&str>)> {
+        match &self.outcome {
+            Outcome::Found(template) => Some((&template.spec, template.namespace.as_deref())),
+            Outcome::Unmade(unmade) => {
+                Some((&unmade.spec.common, unmade.base_namespace.as_deref()))
+            }
+            Outcome::Missing => None,
+        }
+    }
+
+    /// As the service reports it. One that does not exist is reported too, by the name under which
+    /// it is missed.
+    pub(super) fn reference(&self, service: &AimService) -> ResolvedReference {
+        match &self.outcome {
+            Outcome::Found(template) => template.reference(),
+            Outcome::Unmade(unmade) => ResolvedReference {
+                namespace: service.metadata.namespace.clone(),
+                ..unknown(&unmade.name)
+            },
+            Outcome::Missing => match &self.base {
+                Some(base) => unknown(base),
+                None => unknown(missed_name(service)),
+            },
+        }
+    }
+}
+
+/// What is reported where nothing could be found out.
+pub(super) fn unresolved(service: &AimService) -> ResolvedReference {
+    unknown(missed_name(service))
+}
+
+fn missed_name(service: &AimService) -> &str {
+    let own_name = || service.metadata.name.as_deref().unwrap_or_default();
+    named_template(service).unwrap_or_else(own_name)
+}
+
+fn unknown(name: &str) -> ResolvedReference {
+    ResolvedReference {
+        name: Some(name.to_owned()),
+        scope: Some(Scope::Unknown.as_str().to_owned()),
+        kind: Some("AIMServiceTemplate".to_owned()),
+        ..Default::default()
+    }
+}
+
+impl Template {
+    pub(super) fn is(&self, phase: Phase) -> bool {
+        self.status.status.as_deref() == Some(phase.as_str())
+    }
+
+    /// The first that can be fetched at all.
+    pub(super) fn primary_source(&self) -> Option<&ModelSource> {
+        self.status.model_sources.iter().find(|source| !source.source_uri.is_empty())
+    }
+
+    pub(super) fn profile(&self) -> Option<&ProfileMetadata> {
+        self.status.profile.as_ref()?.metadata.as_ref()
+    }
+
+    fn reference(&self) -> ResolvedReference {
+        let (scope, kind) = match self.namespace {
+            Some(_) => (Scope::Namespace, "AIMServiceTemplate"),
+            None => (Scope::Cluster, "AIMClusterServiceTemplate"),
+        };
+        ResolvedReference {
+            name: Some(self.name.clone()),
+            namespace: self.namespace.clone(),
+            scope: Some(scope.as_str().to_owned()),
+            kind: Some(kind.to_owned()),
+            uid: self.uid.clone(),
+        }
+    }
+}
+
+impl From<&AimServiceTemplate> for Template {
+    fn from(template: &AimServiceTemplate) -> Self {
+        let metadata = &template.metadata;
+        Self {
+            name: metadata.name.clone().unwrap_or_default(),
+            namespace: Some(metadata.namespace.clone().unwrap_or_default()),
+            uid: metadata.uid.clone(),
+            spec: template.spec.common.clone(),
+            status: template.status.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl From<&AimClusterServiceTemplate> for Template {
+    fn from(template: &AimClusterServiceTemplate) -> Self {
+        Self {
+            name: template.metadata.name.clone().unwrap_or_default(),
+            namespace: None,
+            uid: template.metadata.uid.clone(),
+            spec: template.spec.common.clone(),
+            status: template.status.clone().unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Whether a service has a route, where it leads, and what the gateway says of it.
+
+use serde_json::{Value, json};
+use windlass_api::aim::service::AimService;
+
+use crate::aim::service::fixture::{
+    Seen, TEMPLATE, base, body, catalogue, config, deleted, of_another, ready_inference_service,
+    route, routed, said, see, service_with, template, with, written,
+};
+
+fn in_config(service: &AimService, routing: Value, more: &[Value]) -> Seen {
+    let mut objects = catalogue();
+    objects.push(config("default", json!({ "routing": routing })));
+    objects.extend_from_slice(more);
+    see(service, objects)
+}
+
+fn gateway(seen: &Seen) -> Option<String> {
+    let routes = seen.plan.apply.iter().filter(|desired| desired.kind.kind == "HTTPRoute");
+    let parents: Vec<&Value> = routes.map(|route| &route.body["spec"]["parentRefs"][0]).collect();
+    parents.first().map(|parent| parent["name"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn g01_routing_may_come_from_the_runtime_config() {
+    let edge = json!({ "enabled": true, "gatewayRef": { "name": "edge" } });
+    assert_eq!(gateway(&in_config(&base(), edge, &[])).as_deref(), Some("edge"));
+    assert_eq!(gateway(&in_config(&base(), json!({ "gatewayRef": { "name": "e" } }), &[])), None);
+}
+
+#[test]
+fn g02_the_service_decides_against_its_runtime_config() {
+    let service = service_with(json!({ "routing": { "enabled": false } }));
+    let edge = json!({ "enabled": true, "gatewayRef": { "name": "edge" } });
+    let seen = in_config(&service, edge.clone(), &[]);
+    assert_eq!(gateway(&seen), None);
+    assert!(!seen.status.contains_key("routing"));
+    // A block that says nothing says no.
+    assert_eq!(gateway(&in_config(&service_with(json!({ "routing": {} })), edge, &[])), None);
+}
+
+#[test]
+fn g03_the_gateway_may_come_from_the_runtime_config() {
+    let service = service_with(json!({ "routing": { "enabled": true } }));
+    let shared = json!({ "gatewayRef": { "name": "shared" } });
+    assert_eq!(gateway(&in_config(&service, shared.clone(), &[])).as_deref(), Some("shared"));
+    assert_eq!(gateway(&in_config(&routed(), shared, &[])).as_deref(), Some("edge"));
+}
+
+#[test]
+fn g05_the_path_may_come_from_the_runtime_config() {
+    let mut service = service_with(json!({ "aimImageName": "Acme/Tiny-LM-7B",
+        "routing": { "enabled": true, "gatewayRef": { "name": "edge" }, "routeTemplate": "" } }));
+    service.metadata.namespace = Some("Lab".to_owned());
+    let mut objects = catalogue();
+    let routing = json!({ "routeTemplate": "/{.metadata.namespace}/{.spec.aimImageName}" });
+    let config = config("default", json!({ "routing": routing }));
+    objects.push(with(config, json!({ "metadata": { "namespace": "Lab" } })));
+    let seen = see(&service, objects.clone());
+    assert_eq!(seen.status["routing"]["path"], "/lab/acme-tiny-lm-7b");
+    let rule = &body(&seen.plan, "HTTPRoute")["spec"]["rules"][0];
+    assert_eq!(rule["matches"][0]["path"]["value"], "/lab/acme-tiny-lm-7b");
+    // The service's own goes before it.
+    let routing = service.spec.routing.as_mut().unwrap();
+    routing.route_template = Some("/own".to_owned());
+    assert_eq!(see(&service, objects).status["routing"]["path"], "/own");
+}
+
+#[test]
+fn without_a_path_namespace_and_uid_make_one() {
+    let seen = see(&routed(), catalogue());
+    assert_eq!(seen.status["routing"]["path"], "/research/0f8fad5b-d9cb");
+}
+
+#[test]
+fn w11_a_route_of_the_runtime_config_is_read() {
+    let edge = json!({ "enabled": true, "gatewayRef": { "name": "edge" } });
+    let accepted = route(said(&[("Accepted", "True", "Accepted", "")]));
+    let seen = in_config(&base(), edge, &[accepted, ready_inference_service()]);
+    assert_eq!(seen.state(), "Running");
+    assert_eq!(seen.status["routing"]["path"], "/research/0f8fad5b-d9cb");
+}
+
+#[test]
+fn w11_a_path_of_the_runtime_config_that_makes_no_sense_is_told() {
+    let routing = json!({ "enabled": true, "gatewayRef": { "name": "edge" },
+        "routeTemplate": "/{.metadata.labels['nope']}" });
+    let seen = in_config(&base(), routing, &[]);
+    let expected = "Failure=True RouteTemplateInvalid \"failed to evaluate route template \
+                    \".metadata.labels['nope']\": jsonpath evaluation error: label \"nope\" not \
+                    found\"";
+    assert_eq!(seen.told(&["Failure"]), [expected]);
+    assert_eq!(seen.status["routing"]["path"], "/research/0f8fad5b-d9cb");
+    assert_eq!(written(&seen.plan), ["InferenceService chat"]);
+}
+
+fn routing_ready(parents: Value) -> String {
+    let mut objects = catalogue();
+    objects.push(route(parents));
+    let seen = see(&routed(), objects);
+    seen.told(&["RoutingReady"])[0].to_owned()
+}
+
+/// What the gateway has said, and what that means.
+#[test]
+fn w12_a_route_is_ready_when_its_gateway_has_accepted_it() {
+    let ready = "True RouteReady \"HTTPRoute is ready\"";
+    let waiting = "False ConfiguringRoute \"Waiting for the gateway to accept the HTTPRoute\"";
+    let silent = "False ConfiguringRoute \"HTTPRoute has no parent status\"";
+    let accepted = ("Accepted", "True", "Accepted", "");
+    for (conditions, expected) in [
+        (vec![], silent),
+        (vec![accepted], ready),
+        (vec![accepted, ("ResolvedRefs", "Unknown", "Pending", "")], ready),
+        (vec![("Accepted", "Unknown", "Pending", "")], waiting),
+        (vec![("ResolvedRefs", "True", "ResolvedRefs", "")], waiting),
+        (
+            vec![accepted, ("ResolvedRefs", "False", "BackendNotFound", "no Service")],
+            "False BackendNotFound \"no Service\"",
+        ),
+        (
+            vec![("Accepted", "False", "NoMatchingParent", "no such listener")],
+            "False NoMatchingParent \"no such listener\"",
+        ),
+        (
+            vec![("Accepted", "False", "RouteFailed", "")],
+            "False RouteFailed \"Gateway reported HTTPRoute condition false\"",
+        ),
+    ] {
+        let told = routing_ready(said(&conditions));
+        assert_eq!(told, format!("RoutingReady={expected}"), "{conditions:?}");
+    }
+}
+
+#[test]
+fn w12_only_the_gateway_itself_speaks_and_only_of_the_route_as_it_is() {
+    let accepted = || said(&[("Accepted", "True", "Accepted", "")]);
+    let silent = "RoutingReady=False ConfiguringRoute \"HTTPRoute has no parent status\"";
+    for parent in [
+        json!({ "name": "other" }),
+        json!({ "name": "edge", "namespace": "elsewhere" }),
+        json!({ "name": "edge", "kind": "Service", "group": "" }),
+    ] {
+        let mut parents = accepted();
+        parents[0]["parentRef"] = parent;
+        assert_eq!(routing_ready(parents), silent);
+    }
+    let mut parents = accepted();
+    parents[0]["parentRef"] = json!({ "name": "edge", "namespace": "research", "kind": "Gateway",
+        "group": "gateway.networking.k8s.io", "sectionName": "http" });
+    assert_eq!(routing_ready(parents), "RoutingReady=True RouteReady \"HTTPRoute is ready\"");
+    let mut stale = accepted();
+    stale[0]["conditions"][0]["observedGeneration"] = 1.into();
+    assert!(routing_ready(stale).contains("ConfiguringRoute"));
+    // Of two controllers the one that accepts has the gateway.
+    let mut both = said(&[("Accepted", "False", "NoMatchingParent", "")]);
+    both.as_array_mut().unwrap().push(accepted()[0].take());
+    assert_eq!(routing_ready(both), "RoutingReady=True RouteReady \"HTTPRoute is ready\"");
+}
+
+#[test]
+fn w12_a_false_that_is_good_news_does_no_harm() {
+    let mut objects = catalogue();
+    let conditions =
+        [("Accepted", "True", "Accepted", ""), ("PartiallyInvalid", "False", "Fine", "")];
+    objects.push(route(said(&conditions)));
+    objects.push(ready_inference_service());
+    assert_eq!(see(&routed(), objects).state(), "Running");
+}
+
+/// Otherwise each telling of the path would change it.
+#[test]
+fn a_path_cannot_tell_of_what_changes_by_itself() {
+    let with = |expression: &str| {
+        let routing = json!({ "enabled": true, "gatewayRef": { "name": "edge" },
+            "routeTemplate": expression });
+        let mut service = service_with(json!({ "routing": routing }));
+        service.metadata.resource_version = Some("77".to_owned());
+        see(&service, catalogue())
+    };
+    let refused = with("/{.status.routing.path}");
+    assert_eq!(refused.told(&["Failure"])[0].split(' ').nth(1), Some("RouteTemplateInvalid"));
+    let empty = with("/a/{.metadata.resourceVersion}");
+    assert!(!format!("{:?}", empty.plan).contains("/77"));
+}
+
+#[test]
+fn w12_only_a_route_that_failed_without_saying_why_is_a_failure() {
+    let of = |reason: &str| {
+        let mut objects = catalogue();
+        objects.push(route(said(&[("Accepted", "False", reason, "no")])));
+        objects.push(ready_inference_service());
+        let seen = see(&routed(), objects);
+        (seen.state().to_owned(), seen.told(&["Failure"])[0].to_owned())
+    };
+    let none = "Failure=False Resolved \"No active failures\"".to_owned();
+    assert_eq!(of("NoMatchingParent"), ("Starting".to_owned(), none));
+    let failed = "Failure=True RouteFailed \"no\"".to_owned();
+    assert_eq!(of("RouteFailed"), ("Degraded".to_owned(), failed.clone()));
+    assert_eq!(of(""), ("Degraded".to_owned(), failed));
+}
+
+#[test]
+fn w13_a_route_that_nobody_wants_is_deleted() {
+    let there = || route(json!([]));
+    let disabled = || service_with(json!({ "routing": { "enabled": false } }));
+    let deleted_with = |service: &AimService, more: Vec<Value>| {
+        deleted(&see(service, [catalogue(), more].concat()).plan)
+    };
+    assert_eq!(deleted_with(&disabled(), vec![there()]), ["HTTPRoute chat"]);
+    assert_eq!(deleted_with(&base(), vec![there()]), ["HTTPRoute chat"]);
+    assert_eq!(deleted_with(&disabled(), vec![]), [""; 0]);
+    assert_eq!(deleted_with(&disabled(), vec![of_another(there())]), [""; 0]);
+    assert_eq!(deleted_with(&routed(), vec![there()]), [""; 0]);
+    let mut ownerless = there();
+    ownerless["metadata"]["ownerReferences"] = Value::Null;
+    assert_eq!(deleted_with(&disabled(), vec![ownerless]), [""; 0]);
+}
+
+/// Routing may be off only because it cannot be known.
+#[test]
+fn w13_a_route_stays_while_it_is_unknown_whether_it_is_wanted() {
+    let there = || route(json!([]));
+    let config_missing = service_with(json!({ "runtimeConfigName": "gold" }));
+    let seen = see(&config_missing, [catalogue(), vec![there()]].concat());
+    assert_eq!(deleted(&seen.plan), [""; 0]);
+    let template_missing = see(&base(), vec![there()]);
+    assert_eq!(deleted(&template_missing.plan), [""; 0]);
+    // Nor is one taken away that only cannot be made anew.
+    let gateway_missing = service_with(json!({ "routing": { "enabled": true } }));
+    let seen = see(&gateway_missing, [catalogue(), vec![there()]].concat());
+    assert_eq!(deleted(&seen.plan), [""; 0]);
+    // But a service that says so itself needs no template for it.
+    let disabled = service_with(json!({ "routing": {} }));
+    assert_eq!(deleted(&see(&disabled, vec![there()]).plan), ["HTTPRoute chat"]);
+    let pending = see(&base(), vec![template(TEMPLATE, json!({})), there()]);
+    assert_eq!(deleted(&pending.plan), ["HTTPRoute chat"]);
+}

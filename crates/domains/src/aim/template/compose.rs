@@ -1,0 +1,297 @@
+//! What the answers mean for a template.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use windlass_api::aim::template::{Discovery, ModelSource, Profile, ProfileMetadata, TemplateKind};
+use windlass_engine::error::{Category, Error};
+use windlass_engine::fetch::Fetched;
+use windlass_engine::health::{PodsView, pods};
+use windlass_engine::state::State;
+
+use super::discovery::{
+    self, Course, Failure, RunsWith, Wanted, course, has_answer, is_answered, is_counted, is_spent,
+};
+use super::fetch::Answers;
+use super::usage::{Usage, usage};
+use crate::aim::catalogue::Image;
+use crate::aim::discovery_log::{self, Discovered};
+use crate::aim::runtime_config::{Config, Resolved};
+use crate::aim::settings::Settings;
+
+#[derive(Clone, Debug)]
+pub struct Observed {
+    pub(super) image: Option<Image>,
+    pub(super) config: Resolved,
+    pub(super) runs_with: RunsWith,
+    /// What the image is to be asked with; nothing without an image.
+    pub(super) wanted: Option<Wanted>,
+    pub(super) outcome: Outcome,
+    pub(super) answer: Answer,
+    /// What is to be remembered of the asking.
+    pub(super) record: Option<Discovery>,
+    /// Names of Jobs that must go before another is made.
+    pub(super) in_the_way: Vec<String>,
+    pub(super) serves_runtime: bool,
+    pub(super) usage: Usage,
+}
+
+/// How far the asking has come.
+#[derive(Clone, Debug)]
+pub(super) enum Outcome {
+    /// Something could not be read, or a runtime config that was asked for does not exist.
+    Unread {
+        message: String,
+        error: Option<Error>,
+    },
+    NoImage,
+    /// There is no Job yet.
+    Starting,
+    Running {
+        obstacle: Option<String>,
+    },
+    JobFailed,
+    /// The Job has ended well, but what it said makes no sense or could not be read.
+    ParseFailed {
+        message: String,
+        error: Option<Error>,
+    },
+    /// A failure that was told before, about the output if it says so; the next try is due after
+    /// this time.
+    Waiting {
+        left: Duration,
+        message: Option<String>,
+    },
+    /// The answer was just read.
+    Discovered,
+    /// The answer is an earlier one.
+    Answered,
+}
+
+/// What the image has said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Answer {
+    /// Whether there is one, be it one to earlier inputs.
+    pub(super) is_given: bool,
+    pub(super) sources: Vec<ModelSource>,
+    pub(super) profile: Option<Profile>,
+}
+
+pub(super) fn compose<K: TemplateKind>(
+    settings: &Settings,
+    template: &K,
+    answers: Answers,
+    now: Timestamp,
+) -> Observed {
+    let config = answers.configs.resolve(settings.resolution);
+    let image = answers.images.resolve();
+    let found = image.as_ref().ok().and_then(Option::as_ref);
+    let runs_with = RunsWith::of(template, config.config());
+    let wanted = found.map(|image| Wanted::of(template, &image.spec.image, &runs_with));
+    let asking = Asking { template, wanted: wanted.as_ref(), answers: &answers, now };
+    let (outcome, news) = match unread(template, &config, &image, &answers) {
+        Some(unread) => (unread, None),
+        None => asking.outcome(settings),
+    };
+    Observed {
+        runs_with,
+        answer: answer(template, news),
+        record: asking.record(&outcome),
+        in_the_way: asking.in_the_way(&outcome),
+        usage: usage(template, answers.users.as_ref(), now),
+        serves_runtime: answers.serves_runtime,
+        image: image.ok().flatten(),
+        config,
+        wanted,
+        outcome,
+    }
+}
+
+impl Observed {
+    pub(super) fn config(&self) -> Option<&Config> {
+        self.config.config()
+    }
+}
+
+fn unread<K: TemplateKind>(
+    template: &K,
+    config: &Resolved,
+    image: &Result<Option<Image>, Error>,
+    answers: &Answers,
+) -> Option<Outcome> {
+    let unread =
+        |error: &Error| Outcome::Unread { message: error.to_string(), error: Some(error.clone()) };
+    // Templates of the cluster go on without.
+    if let (Some(missing), Some(_)) = (config.missing(), &template.meta().namespace) {
+        let name = &answers.configs.name;
+        let message = format!("failed to resolve AIMRuntimeConfig \"{name}\": {missing}");
+        return Some(Outcome::Unread { message, error: None });
+    }
+    let failed = match config {
+        Resolved::Failed(error) => Some(error),
+        _ => None,
+    };
+    failed.or(image.as_ref().err()).or(answers.jobs.error()).map(unread)
+}
+
+/// The asking of an image, looked at once.
+struct Asking<'a, K> {
+    template: &'a K,
+    wanted: Option<&'a Wanted>,
+    answers: &'a Answers,
+    now: Timestamp,
+}
+
+impl<K: TemplateKind> Asking<'_, K> {
+    fn known(&self) -> Option<&Discovery> {
+        self.template.status().and_then(|status| status.discovery.as_ref())
+    }
+
+    fn job(&self) -> Option<&Job> {
+        let (wanted, jobs) = (self.wanted?, self.answers.jobs.found()?);
+        jobs.iter().find(|job| wanted.is_asked_by(job))
+    }
+
+    fn outcome(&self, settings: &Settings) -> (Outcome, Option<Discovered>) {
+        let Some(wanted) = self.wanted else { return (Outcome::NoImage, None) };
+        if is_answered(self.template.status(), &wanted.inputs) {
+            return (Outcome::Answered, None);
+        }
+        let telling = self.job().filter(|job| !is_spent(self.known(), job));
+        let course = telling.map(|job| course(job, settings.discovery_patience, self.now));
+        if let (Some(job), Some(Course::Complete)) = (telling, course) {
+            return match self.read(job) {
+                Ok(discovered) => (Outcome::Discovered, Some(discovered)),
+                Err(failure) => (failure, None),
+            };
+        }
+        if let Some(left) = self.wait(wanted) {
+            let message = self.known().and_then(|known| known.last_failure.clone());
+            return (Outcome::Waiting { left, message }, None);
+        }
+        match course {
+            Some(Course::Running) => (Outcome::Running { obstacle: self.obstacle() }, None),
+            Some(_) => (Outcome::JobFailed, None),
+            None => (Outcome::Starting, None),
+        }
+    }
+
+    fn wait(&self, wanted: &Wanted) -> Option<Duration> {
+        discovery::wait(self.known()?, &wanted.attempt, self.now)
+    }
+
+    /// What keeps the pod from running, in its own words.
+    fn obstacle(&self) -> Option<String> {
+        let found = self.answers.pods.as_ref()?.found()?;
+        let view = PodsView { pods: found, events: &[], logs: &Default::default() };
+        let inspection = pods(&view);
+        let failing =
+            inspection.errors.first().map(|error| format!("{}: {}", error.reason, error.message));
+        let waiting =
+            (inspection.state() == State::Pending).then(|| inspection.message.clone()).flatten();
+        failing.or(waiting).filter(|_| !found.is_empty())
+    }
+
+    fn read(&self, job: &Job) -> Result<Discovered, Outcome> {
+        let name = job.metadata.name.as_deref().unwrap_or_default();
+        let said = |message: String| Outcome::ParseFailed { message, error: None };
+        // What may pass is not counted against the image.
+        let unread = |what: &str, error: &Error| Outcome::ParseFailed {
+            message: format!("{what}: {error}"),
+            error: (error.category == Category::Infrastructure).then(|| error.clone()),
+        };
+        let pods: &[Pod] = match &self.answers.pods {
+            Some(Fetched::Found(pods)) => pods,
+            Some(Fetched::Failed(error)) => {
+                return Err(unread("failed to list pods for job", error));
+            }
+            Some(Fetched::Missing) | None => &[],
+        };
+        match &self.answers.output {
+            Some(Ok(output)) => {
+                discovery_log::parse(output).map_err(|error| said(error.to_string()))
+            }
+            Some(Err(error)) => Err(unread("failed to get pod logs", error)),
+            None if pods.is_empty() => Err(said(format!("no pods found for job {name}"))),
+            None => Err(said(format!("no successful pod found for job {name}"))),
+        }
+    }
+
+    /// What is to be remembered when this pass is over.
+    fn record(&self, outcome: &Outcome) -> Option<Discovery> {
+        let failure = match outcome {
+            Outcome::Answered | Outcome::Discovered => {
+                let inputs = self.wanted.map(|wanted| wanted.inputs.clone());
+                return Some(Discovery { inputs, ..Discovery::default() });
+            }
+            Outcome::JobFailed => Failure { message: None, unread: false },
+            Outcome::ParseFailed { message, error } => {
+                Failure { message: Some(message.as_str()), unread: error.is_some() }
+            }
+            _ => return self.known().cloned(),
+        };
+        let (job, wanted) = (self.job()?, self.wanted?);
+        Some(discovery::failed(self.known(), &wanted.attempt, job, failure, self.now))
+    }
+
+    /// Jobs that ask something else, and those of which nothing more is to come. What has ended by
+    /// itself is left to be looked at until another takes its name. Nothing goes in the pass that finds
+    /// a failure: what comes after it must be able to read of it.
+    fn in_the_way(&self, outcome: &Outcome) -> Vec<String> {
+        let (Some(wanted), Some(jobs)) = (self.wanted, self.answers.jobs.found()) else {
+            return Vec::new();
+        };
+        let unfinished = |job: &Job| course(job, Duration::MAX, self.now) == Course::Running;
+        let goes = |job: &&Job| match outcome {
+            Outcome::Answered
+            | Outcome::Unread { .. }
+            | Outcome::NoImage
+            | Outcome::JobFailed
+            | Outcome::ParseFailed { .. } => false,
+            Outcome::Starting => true,
+            Outcome::Waiting { .. } if wanted.is_asked_by(job) => {
+                is_counted(self.known(), job) && unfinished(job)
+            }
+            _ => !wanted.is_asked_by(job),
+        };
+        jobs.iter().filter(goes).filter_map(|job| job.metadata.name.clone()).collect()
+    }
+}
+
+fn answer<K: TemplateKind>(template: &K, news: Option<Discovered>) -> Answer {
+    let status = template.status();
+    let stored = || status.map(|status| status.model_sources.clone()).unwrap_or_default();
+    let Some(Discovered { sources, profile }) = news else {
+        return Answer {
+            is_given: has_answer(status),
+            sources: stored(),
+            profile: status.and_then(|status| status.profile.clone()),
+        };
+    };
+    let source = |source: discovery_log::Source| ModelSource {
+        name: Some(source.name).filter(|name| !name.is_empty()),
+        source_uri: source.uri,
+        size: Quantity(source.size),
+    };
+    Answer {
+        is_given: true,
+        sources: match sources.is_empty() {
+            true => stored(),
+            false => sources.into_iter().map(source).collect(),
+        },
+        profile: Some(Profile {
+            engine_args: profile.engine_args,
+            env_vars: profile.env_vars,
+            metadata: Some(ProfileMetadata {
+                engine: profile.metadata.engine,
+                gpu: profile.metadata.gpu,
+                gpu_count: profile.metadata.gpu_count,
+                metric: profile.metadata.metric,
+                precision: profile.metadata.precision,
+            }),
+        }),
+    }
+}

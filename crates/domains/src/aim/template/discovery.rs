@@ -1,0 +1,190 @@
+//! Asking an image: with what, whether again, and when.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp, Unit};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::LocalObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::json;
+use windlass_api::aim::template::{Discovery, Phase, TemplateKind, TemplateStatus};
+use windlass_engine::health::job::{is_complete, is_failed};
+use windlass_engine::names::hash;
+use windlass_engine::runtime_config::merge_pull_secrets;
+
+use super::objects::job::INPUTS_ANNOTATION;
+use crate::aim::names;
+use crate::aim::runtime_config::Config;
+
+/// After the first failure; it doubles with each further one.
+const FIRST_DELAY: Duration = Duration::from_secs(60);
+const LONGEST_DELAY: Duration = Duration::from_secs(3600);
+
+/// Stands for what an answer depends on.
+fn inputs<K: TemplateKind>(template: &K, image: &str) -> String {
+    let parameters = &template.common().parameters;
+    hash(&json!([image, parameters, template.env()]).to_string(), 16)
+}
+
+/// Whether the stored answer is one to these inputs.
+pub(super) fn is_answered(status: Option<&TemplateStatus>, inputs: &str) -> bool {
+    let Some(status) = status else { return false };
+    match status.discovery.as_ref().and_then(|discovery| discovery.inputs.as_deref()) {
+        Some(known) => known == inputs,
+        // A predecessor kept no inputs; asking every image again would gain nothing.
+        None => is_available(status),
+    }
+}
+
+/// Whether there is an answer, be it one to earlier inputs.
+pub(super) fn has_answer(status: Option<&TemplateStatus>) -> bool {
+    status.is_some_and(|status| {
+        let inputs = status.discovery.as_ref().and_then(|discovery| discovery.inputs.as_ref());
+        inputs.is_some() || is_available(status)
+    })
+}
+
+fn is_available(status: &TemplateStatus) -> bool {
+    status.status.as_deref() == Some(Phase::Available.as_str())
+}
+
+/// What a Job has to be to count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) job: String,
+    /// What the answer depends on.
+    pub(super) inputs: String,
+    /// The same, and what decides whether there will be one.
+    pub(super) attempt: String,
+}
+
+impl Wanted {
+    pub(super) fn of<K: TemplateKind>(template: &K, image: &str, runs_with: &RunsWith) -> Self {
+        let name = template.meta().name.as_deref().unwrap_or_default();
+        let inputs = inputs(template, image);
+        let rest = hash(&json!([runs_with.service_account, runs_with.pull_secrets]).to_string(), 8);
+        Self {
+            job: names::discovery_job(name, &template.common().aim_image_name, image),
+            attempt: format!("{inputs}.{rest}"),
+            inputs,
+        }
+    }
+
+    /// Whether its answer is one to the question, or may become one. A Job that does not say what it
+    /// was asked with is of a predecessor, whose names tell as much.
+    pub(super) fn is_asked_by(&self, job: &Job) -> bool {
+        let annotations = job.metadata.annotations.as_ref();
+        match annotations.and_then(|all| all.get(INPUTS_ANNOTATION)) {
+            Some(asked) if is_complete(job) => asked.split('.').next() == Some(&self.inputs),
+            Some(asked) => *asked == self.attempt,
+            None => job.metadata.name.as_ref() == Some(&self.job),
+        }
+    }
+}
+
+/// What a Job has to have to run, besides what it asks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct RunsWith {
+    pub(super) service_account: Option<String>,
+    pub(super) pull_secrets: Vec<LocalObjectReference>,
+}
+
+impl RunsWith {
+    /// Secrets of the runtime config, then of the template, each once.
+    pub(super) fn of<K: TemplateKind>(template: &K, config: Option<&Config>) -> Self {
+        let spec = config.map(|config| &config.spec);
+        let account = spec.and_then(|spec| spec.service_account_name.clone());
+        let secrets = spec.map_or(&[][..], |spec| &spec.image_pull_secrets);
+        let own = merge_pull_secrets(&[], secrets);
+        Self {
+            service_account: account.filter(|account| !account.is_empty()),
+            pull_secrets: merge_pull_secrets(&own, template.image_pull_secrets()),
+        }
+    }
+}
+
+/// How a Job is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Course {
+    Running,
+    /// It has not ended in a time in which it should have.
+    TooLong,
+    Complete,
+    Failed,
+}
+
+pub(super) fn course(job: &Job, patience: Duration, now: Timestamp) -> Course {
+    if is_complete(job) {
+        return Course::Complete;
+    }
+    if is_failed(job) {
+        return Course::Failed;
+    }
+    let begun = job.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let patience = SignedDuration::try_from(patience).unwrap_or(SignedDuration::MAX);
+    match begun.is_some_and(|begun| now.duration_since(begun) > patience) {
+        true => Course::TooLong,
+        false => Course::Running,
+    }
+}
+
+/// Whether this Job has nothing more to tell: its failure is known.
+pub(super) fn is_spent(known: Option<&Discovery>, job: &Job) -> bool {
+    let unread = known.is_some_and(|known| known.unread) && is_complete(job);
+    is_counted(known, job) && !unread
+}
+
+/// Whether the failure of this Job has been counted already.
+pub(super) fn is_counted(known: Option<&Discovery>, job: &Job) -> bool {
+    let counted = known.and_then(|known| known.last_failed_job.as_ref());
+    counted.is_some() && counted == job.metadata.uid.as_ref()
+}
+
+/// What went wrong.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Failure<'a> {
+    /// About the output; nothing if the Job itself has failed.
+    pub(super) message: Option<&'a str>,
+    pub(super) unread: bool,
+}
+
+/// The record after a failure of this Job; the answer to earlier inputs, if any, stands.
+pub(super) fn failed(
+    known: Option<&Discovery>,
+    attempt: &str,
+    job: &Job,
+    failure: Failure<'_>,
+    now: Timestamp,
+) -> Discovery {
+    if is_counted(known, job) {
+        let mut known = known.cloned().unwrap_or_default();
+        known.unread &= failure.unread;
+        known.last_failure = failure.message.map(str::to_owned);
+        return known;
+    }
+    let known = known.cloned().unwrap_or_default();
+    let again = known.failed_inputs.as_deref() == Some(attempt);
+    Discovery {
+        inputs: known.inputs,
+        failed_inputs: Some(attempt.to_owned()),
+        last_failure: failure.message.map(str::to_owned),
+        unread: failure.unread,
+        failures: if again { known.failures.saturating_add(1) } else { 1 },
+        // The API keeps whole seconds.
+        last_failure_time: Some(Time(now.round(Unit::Second).unwrap_or(now))),
+        last_failed_job: job.metadata.uid.clone(),
+    }
+}
+
+/// How long to wait before the next try.
+pub(super) fn wait(record: &Discovery, attempt: &str, now: Timestamp) -> Option<Duration> {
+    if record.failed_inputs.as_deref() != Some(attempt) {
+        return None;
+    }
+    let doublings = record.failures.checked_sub(1)?.min(16);
+    let delay = (FIRST_DELAY * 2_u32.pow(doublings)).min(LONGEST_DELAY);
+    let since = record.last_failure_time.as_ref().map(|time| now.duration_since(time.0))?;
+    // A clock that was set back must not make it wait for ever.
+    let since = Duration::try_from(since).unwrap_or_default();
+    delay.checked_sub(since).filter(|left| !left.is_zero())
+}

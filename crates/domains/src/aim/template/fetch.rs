@@ -1,0 +1,145 @@
+//! Reads what a template builds on, and how the asking of its image is going. Decides nothing;
+//! failures are kept.
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use windlass_api::aim::template::TemplateKind;
+use windlass_engine::error::Error;
+use windlass_engine::fetch::{Fetched, Reader, Selector, list, list_now};
+use windlass_engine::health::LogKey;
+use windlass_engine::health::job::is_complete;
+use windlass_engine::kind::Scope;
+
+use super::discovery::{RunsWith, Wanted, is_answered, is_spent};
+use super::objects::job::CONTAINER;
+use super::runtime_kind;
+use super::usage::{self, Users};
+use crate::aim::catalogue::{self, Images};
+use crate::aim::runtime_config::{self, Configs};
+use crate::aim::{Settings, names};
+
+/// Answers of the API as they came.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    pub(super) images: Images,
+    pub(super) configs: Configs,
+    /// Of this template, the newest first.
+    pub(super) jobs: Fetched<Vec<Job>>,
+    /// Of the Job that is asking; only while it has something to tell.
+    pub(super) pods: Option<Fetched<Vec<Pod>>>,
+    /// What it has printed, once it has succeeded.
+    pub(super) output: Option<Result<Vec<u8>, Error>>,
+    /// Whether KServe is installed.
+    pub(super) serves_runtime: bool,
+    /// Asked for on behalf of derived templates only.
+    pub(super) users: Option<Users>,
+}
+
+pub(super) fn scope<K: TemplateKind>(template: &K) -> Scope {
+    match template.meta().namespace {
+        Some(_) => Scope::Namespaced,
+        None => Scope::Cluster,
+    }
+}
+
+/// Where the Jobs of a template lie, and its runtime config if it is namespaced.
+pub(super) fn home<'a, K: TemplateKind>(settings: &'a Settings, template: &'a K) -> &'a str {
+    template.meta().namespace.as_deref().unwrap_or(&settings.operator_namespace)
+}
+
+pub(super) async fn fetch<K: TemplateKind>(
+    settings: &Settings,
+    reader: &dyn Reader,
+    template: &K,
+) -> Answers {
+    let (spec, namespace) = (template.common(), template.meta().namespace.as_deref());
+    let images = catalogue::fetch(reader, namespace, &spec.aim_image_name).await;
+    let home = home(settings, template);
+    let config = spec.runtime_config_name.as_deref();
+    let configs = runtime_config::fetch(reader, home, config).await;
+    let jobs = jobs(reader, home, template).await;
+    let wanted = wanted(settings, template, &images, &configs);
+    let told = wanted.zip(jobs.found()).and_then(|(wanted, jobs)| telling(template, &wanted, jobs));
+    let pods = match told {
+        Some(job) => Some(pods(reader, home, job).await),
+        None => None,
+    };
+    let finished = told.filter(|job| is_complete(job)).zip(pods.as_ref());
+    Answers {
+        output: match finished.and_then(|(_, pods)| succeeded(pods.found()?)) {
+            Some(pod) => Some(reader.output(&log_key(home, pod)).await),
+            None => None,
+        },
+        serves_runtime: reader.serves(&runtime_kind(scope(template))),
+        users: usage::fetch(reader, template).await,
+        configs,
+        images,
+        jobs,
+        pods,
+    }
+}
+
+/// By the owner: in the operator's namespace a template of the cluster and one of the namespace may
+/// have the same name.
+async fn jobs<K: TemplateKind>(reader: &dyn Reader, home: &str, template: &K) -> Fetched<Vec<Job>> {
+    let name = template.meta().name.as_deref().unwrap_or_default();
+    let selector = Selector::label(names::TEMPLATE_LABEL, &names::sanitize(name));
+    let mut found = list::<Job>(reader, Some(home), &selector).await;
+    if let Fetched::Found(jobs) = &mut found {
+        let uid = template.meta().uid.as_deref();
+        jobs.retain(|job| {
+            let owners = job.metadata.owner_references.iter().flatten();
+            owners.into_iter().any(|owner| Some(owner.uid.as_str()) == uid)
+        });
+        jobs.sort_by(|a, b| {
+            let key =
+                |job: &Job| (job.metadata.creation_timestamp.clone(), job.metadata.name.clone());
+            key(b).cmp(&key(a))
+        });
+    }
+    found
+}
+
+/// What the image would be asked with now.
+pub(super) fn wanted<K: TemplateKind>(
+    settings: &Settings,
+    template: &K,
+    images: &Images,
+    configs: &Configs,
+) -> Option<Wanted> {
+    let image = images.resolve().ok()??;
+    let config = configs.resolve(settings.resolution);
+    let runs_with = RunsWith::of(template, config.config());
+    Some(Wanted::of(template, &image.spec.image, &runs_with))
+}
+
+/// The Job that has something to tell: neither one whose answer is known nor one whose failure is.
+fn telling<'a, K: TemplateKind>(template: &K, wanted: &Wanted, jobs: &'a [Job]) -> Option<&'a Job> {
+    if is_answered(template.status(), &wanted.inputs) {
+        return None;
+    }
+    let known = template.status().and_then(|status| status.discovery.as_ref());
+    jobs.iter().find(|job| wanted.is_asked_by(job)).filter(|job| !is_spent(known, job))
+}
+
+/// Not from a cache: the pods of Jobs carry no label of ours.
+async fn pods(reader: &dyn Reader, home: &str, job: &Job) -> Fetched<Vec<Pod>> {
+    let name = job.metadata.name.as_deref().unwrap_or_default();
+    list_now(reader, Some(home), &Selector::label(names::JOB_NAME_LABEL, name)).await
+}
+
+fn succeeded(pods: &[Pod]) -> Option<&Pod> {
+    let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
+    pods.iter().find(|pod| phase(pod).as_deref() == Some("Succeeded"))
+}
+
+fn log_key(home: &str, pod: &Pod) -> LogKey {
+    LogKey {
+        namespace: home.to_owned(),
+        pod: pod.metadata.name.clone().unwrap_or_default(),
+        container: CONTAINER.to_owned(),
+        container_id: String::new(),
+        restart_count: 0,
+        previous: false,
+    }
+}

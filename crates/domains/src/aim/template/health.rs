@@ -1,0 +1,189 @@
+//! The conditions of a template. Only those that a state speaks of are touched; the others stand.
+
+use windlass_api::aim::template::TemplateKind;
+use windlass_engine::conditions::{ConditionSet, ConditionUpdate, Observability, Status, types};
+use windlass_engine::domain::Health;
+use windlass_engine::error::Error;
+use windlass_engine::health::ComponentHealth;
+use windlass_engine::kind::Scope;
+use windlass_engine::state::{FailureWords, Manual, State, Told};
+
+use super::compose::{Observed, Outcome};
+use super::fetch::scope;
+use super::{news, reasons};
+
+const DISCOVERED: &str = "Discovered";
+const PROGRESSING: &str = types::PROGRESSING;
+const READY: &str = types::READY;
+const TYPES: [&str; 4] = [DISCOVERED, PROGRESSING, READY, FAILURE];
+pub(super) const FAILURE: &str = "Failure";
+
+/// A failed write, where there is no answer yet and where there is one.
+const FAILED_WRITE: [Told; 2] = [
+    FAILED_WRITE_ASIDE[0],
+    Told {
+        type_: READY,
+        status: Status::False,
+        reason: reasons::FAILED,
+        message: "Template is not ready due to errors",
+    },
+];
+const FAILED_WRITE_ASIDE: [Told; 1] = [Told {
+    type_: FAILURE,
+    status: Status::True,
+    reason: reasons::FAILED,
+    message: "Apply failed: {}",
+}];
+
+pub(super) fn health<K: TemplateKind>(template: &K, observed: &Observed) -> Health {
+    let stored = template.status().map_or(&[][..], |status| &status.conditions);
+    let mut conditions = ConditionSet::from_stored(stored);
+    // Of what else was told (that it is paused, that it cannot be read) nothing holds any more.
+    conditions.retain(|condition| TYPES.contains(&condition.type_.as_str()));
+    if matches!(observed.outcome, Outcome::Running { .. }) && conditions.get(READY).is_none() {
+        // A Job is seen in the pass that makes it; the order is that of two passes.
+        for update in asking(template, &Outcome::Starting).1 {
+            conditions.set(update.with(Observability::silent()));
+        }
+    }
+    let (state, told) = judge(template, observed);
+    let is_failing = told.iter().any(|update| update.type_ == FAILURE);
+    for update in told {
+        conditions.set(update.with(Observability::silent()));
+    }
+    if !is_failing && conditions.get(FAILURE).is_some() {
+        let quiet = update(FAILURE, Status::False, reasons::AVAILABLE, "No active failures");
+        conditions.set(quiet.with(Observability::silent()));
+    }
+    let errors: Vec<Error> = unread(&observed.outcome).into_iter().cloned().collect();
+    let failures = match is_served(observed) {
+        true => FailureWords::Told { conditions: &FAILED_WRITE_ASIDE, state: None, instead: false },
+        false => FailureWords::Told {
+            conditions: &FAILED_WRITE,
+            state: Some(State::Failed),
+            instead: true,
+        },
+    };
+    Health {
+        components: vec![ComponentHealth::new("Template").failed_with(errors)],
+        news: news::news(template, observed),
+        manual: Some(Manual { state, conditions, failures }),
+        ..Health::default()
+    }
+}
+
+/// Whether services may build on the answer.
+fn is_served(observed: &Observed) -> bool {
+    observed.answer.is_given && !matches!(observed.outcome, Outcome::NoImage)
+}
+
+fn unread(outcome: &Outcome) -> Option<&Error> {
+    match outcome {
+        Outcome::Unread { error, .. } | Outcome::ParseFailed { error, .. } => error.as_ref(),
+        _ => None,
+    }
+}
+
+fn update(type_: &str, status: Status, reason: &str, message: &str) -> ConditionUpdate {
+    ConditionUpdate::new(type_, status, reason, message)
+}
+
+fn judge<K: TemplateKind>(template: &K, observed: &Observed) -> (State, Vec<ConditionUpdate>) {
+    let (state, told) = asking(template, &observed.outcome);
+    if !is_served(observed) {
+        return (state, told);
+    }
+    // An answer stands until there is another, so what is going on beside it changes nothing else.
+    let beside =
+        told.into_iter().filter(|update| [FAILURE, PROGRESSING].contains(&update.type_.as_str()));
+    let mut all = available();
+    for update in beside {
+        all.retain(|known| known.type_ != update.type_);
+        all.push(update);
+    }
+    (State::Ready, all)
+}
+
+fn available() -> Vec<ConditionUpdate> {
+    vec![
+        update(DISCOVERED, Status::True, reasons::DISCOVERED, "Model sources discovered"),
+        update(PROGRESSING, Status::False, reasons::AVAILABLE, "Discovery complete"),
+        update(READY, Status::True, reasons::AVAILABLE, "Template is ready"),
+    ]
+}
+
+/// What is to be said of the asking itself.
+fn asking<K: TemplateKind>(template: &K, outcome: &Outcome) -> (State, Vec<ConditionUpdate>) {
+    let not_ready = |reason: &str, message: &str| update(READY, Status::False, reason, message);
+    let failure = |reason: &str, message: &str| update(FAILURE, Status::True, reason, message);
+    match outcome {
+        Outcome::Unread { message, .. } => {
+            let message = format!("Observation failed: {message}");
+            let ready = not_ready(reasons::FAILED, "Template is not ready due to errors");
+            (State::Failed, vec![failure(reasons::FAILED, &message), ready])
+        }
+        Outcome::NoImage => {
+            let reason = reasons::IMAGE_NOT_FOUND;
+            let message = no_image(template);
+            let ready = not_ready(reason, "Cannot proceed without image");
+            (State::Degraded, vec![failure(reason, &message), ready])
+        }
+        Outcome::Starting => {
+            let reason = reasons::RECONCILING;
+            let progressing = update(PROGRESSING, Status::True, reason, "Initiating discovery");
+            (State::Pending, vec![progressing, not_ready(reason, "Template is not ready")])
+        }
+        Outcome::Running { obstacle } => (State::Progressing, running(obstacle.as_deref())),
+        Outcome::JobFailed | Outcome::Waiting { message: None, .. } => {
+            (State::Failed, job_failed())
+        }
+        Outcome::ParseFailed { message, .. } | Outcome::Waiting { message: Some(message), .. } => {
+            (State::Failed, parse_failed(message))
+        }
+        Outcome::Discovered | Outcome::Answered => (State::Ready, Vec::new()),
+    }
+}
+
+fn job_failed() -> Vec<ConditionUpdate> {
+    let reason = reasons::DISCOVERY_FAILED;
+    vec![
+        update(FAILURE, Status::True, reasons::JOB_FAILED, "Discovery job failed"),
+        update(DISCOVERED, Status::False, reason, "Discovery failed"),
+        update(PROGRESSING, Status::False, reason, "Discovery has ended"),
+        update(READY, Status::False, reasons::FAILED, "Template is not ready"),
+    ]
+}
+
+fn parse_failed(message: &str) -> Vec<ConditionUpdate> {
+    let reason = reasons::DISCOVERY_PARSE_FAILED;
+    vec![
+        update(FAILURE, Status::True, reason, &parse_failure(message)),
+        update(PROGRESSING, Status::False, reason, "Discovery has ended"),
+        update(READY, Status::False, reason, "Template is not ready"),
+    ]
+}
+
+fn running(obstacle: Option<&str>) -> Vec<ConditionUpdate> {
+    let message = match obstacle {
+        Some(obstacle) => format!("Discovery job is running: {obstacle}"),
+        None => "Discovery job is running".to_owned(),
+    };
+    let pending = "Discovery job has not completed";
+    vec![
+        update(PROGRESSING, Status::True, reasons::DISCOVERY_RUNNING, &message),
+        update(DISCOVERED, Status::False, reasons::JOB_PENDING, pending),
+        update(READY, Status::False, reasons::RECONCILING, "Template is not ready yet"),
+    ]
+}
+
+fn no_image<K: TemplateKind>(template: &K) -> String {
+    let kinds = match scope(template) {
+        Scope::Namespaced => "AIMImage or AIMClusterImage",
+        Scope::Cluster => "AIMClusterImage",
+    };
+    format!("No {kinds} found for image name \"{}\"", template.common().aim_image_name)
+}
+
+pub(super) fn parse_failure(message: &str) -> String {
+    format!("Failed to parse discovery output: {message}")
+}

@@ -1,0 +1,5 @@
+mod asking;
+mod children;
+mod events;
+mod rows;
+mod usage;

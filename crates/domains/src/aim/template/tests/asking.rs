@@ -1,0 +1,264 @@
+//! When an image is asked again, and when not.
+
+use serde_json::{Value, json};
+use windlass_api::aim::template::{AimServiceTemplate, TemplateStatus};
+use windlass_engine::error::Error;
+use windlass_engine::plan::{Strategy, When};
+
+use crate::aim::template::fixture::{
+    Cluster, IMAGE, JOB, OUTPUT, Seen, after, answered, config, ended, image, image_of, later,
+    look, look_at, made, now, pod, template, template_with,
+};
+
+fn job_of(template: &AimServiceTemplate, uid: &str) -> Value {
+    made(&look(template, &Cluster::of([image()])).plan, uid)
+}
+
+/// The template after its Job of this uid has failed, at this time.
+fn failed(template: &AimServiceTemplate, uid: &str, seconds: i64) -> AimServiceTemplate {
+    let job = ended(job_of(&self::template(), uid), "Failed");
+    let seen = look_at(template, &Cluster::of([image(), job]), later(seconds));
+    assert_eq!(seen.phase(), "Failed");
+    after(template, &seen)
+}
+
+#[test]
+fn w06_a_job_is_made_and_never_changed() {
+    let seen = look(&template(), &Cluster::of([image()]));
+    assert_eq!(seen.plan.apply[0].strategy, Strategy::CreateOnce);
+}
+
+#[test]
+fn w04_after_a_failure_it_takes_longer_and_longer_until_the_next_try() {
+    let mut template = template();
+    let mut at = 0;
+    for (try_, delay) in [60, 120, 240, 480, 960, 1920, 3600, 3600].into_iter().enumerate() {
+        template = failed(&template, &format!("job-{try_}"), at);
+        let gone = Cluster::of([image()]);
+        let early = look_at(&template, &gone, later(at + delay - 1));
+        assert_eq!((early.phase(), early.applied().len()), ("Failed", 0), "try {try_}");
+        assert_eq!(early.plan.requeue_after.map(|left| left.as_secs()), Some(1));
+        let due = look_at(&template, &gone, later(at + delay));
+        assert_eq!(due.applied(), [format!("Job {JOB}")], "try {try_}");
+        at += delay;
+    }
+}
+
+#[test]
+fn w04_meanwhile_the_failure_stands() {
+    let failed = failed(&template(), "job", 0);
+    let told = look_at(
+        &template(),
+        &Cluster::of([image(), ended(job_of(&template(), "job"), "Failed")]),
+        now(),
+    );
+    for objects in [vec![image()], vec![image(), ended(job_of(&template(), "job"), "Failed")]] {
+        let seen = look_at(&failed, &Cluster::of(objects), later(30));
+        assert_eq!(seen.phase(), "Failed");
+        assert_eq!(seen.conditions(), told.conditions());
+        assert_eq!(seen.status["discovery"]["failures"], 1, "a failure counts once");
+    }
+}
+
+/// The name of the next Job is that of the last.
+#[test]
+fn a_failed_job_makes_room_for_the_next_one() {
+    let failed = failed(&template(), "job", 0);
+    let cluster = Cluster::of([image(), ended(job_of(&template(), "job"), "Failed")]);
+    let seen = look_at(&failed, &cluster, later(60));
+    assert_eq!((seen.deleted(), seen.applied().len()), (vec![format!("Job {JOB}")], 0));
+    assert_eq!(seen.plan.removals(When::BeforeApply).count(), 1);
+}
+
+#[test]
+fn another_image_need_not_wait_for_the_failure_of_the_first() {
+    let failed = failed(&template(), "job", 0);
+    let mended = Cluster::of([image_of("registry.example.com/aim/tiny-lm:1.4.1")]);
+    let seen = look_at(&failed, &mended, later(1));
+    assert_eq!(seen.applied().len(), 1);
+    assert_ne!(seen.applied(), [format!("Job {JOB}")]);
+}
+
+#[test]
+fn w26_a_job_that_does_not_end_has_failed() {
+    let cluster = Cluster::of([image(), job_of(&template(), "job"), pod("Pending")]);
+    assert_eq!(look_at(&template(), &cluster, later(3500)).phase(), "Progressing");
+    let seen = look_at(&template(), &cluster, later(3600));
+    assert_eq!((seen.phase(), seen.deleted().len()), ("Failed", 0), "first it is stored");
+    assert_eq!(seen.status["discovery"]["failures"], 1);
+    assert!(seen.plan.requeue_after.is_some());
+    let stored = after(&template(), &seen);
+    let next = look_at(&stored, &cluster, later(3601));
+    assert_eq!((next.phase(), next.deleted()), ("Failed", vec![format!("Job {JOB}")]));
+    // Without it nothing new begins before its time.
+    let gone = look_at(&stored, &Cluster::of([image()]), later(3602));
+    assert_eq!((gone.phase(), gone.applied().len()), ("Failed", 0));
+}
+
+#[test]
+fn an_output_that_cannot_be_read_is_tried_again_while_the_job_lasts() {
+    let job = ended(job_of(&template(), "job"), "Complete");
+    let mut cluster = Cluster::of([image(), job, pod("Succeeded")]);
+    cluster.output = Some(Err(Error::infrastructure("Timeout", "no answer")));
+    let seen = look(&template(), &cluster);
+    let (_, reason, message) = seen.condition("Failure").unwrap();
+    assert_eq!(reason, "DiscoveryParseFailed");
+    assert!(message.contains("failed to get pod logs: "), "{message}");
+    assert_eq!(seen.health.components[0].errors.len(), 1, "so it is tried again soon");
+    let stored = after(&template(), &seen);
+    let again = look_at(&stored, &cluster, later(5));
+    assert_eq!(again.status["discovery"], seen.status["discovery"], "it counts once");
+    // w04: gone with its Job, it is asked again, but not at once.
+    let gone = Cluster::of([image()]);
+    assert_eq!(look_at(&stored, &gone, later(59)).applied().len(), 0);
+    assert_eq!(look_at(&stored, &gone, later(60)).applied().len(), 1);
+    let read = look_at(&stored, &cluster.printing(OUTPUT), later(10));
+    assert_eq!(read.phase(), "Available");
+    assert!(read.status["discovery"].get("failures").is_none());
+}
+
+fn is_available(seen: &Seen) -> bool {
+    let ready = seen.condition("Ready").unwrap();
+    seen.phase() == "Available" && ready.2 == "Template is ready"
+}
+
+#[test]
+fn w05_an_answer_outlives_what_cannot_be_read() {
+    let mut template = answered(&template());
+    template.spec.common.runtime_config_name = Some("gone".to_owned());
+    let seen = look(&template, &Cluster::of([image()]));
+    assert!(is_available(&seen));
+    let (_, reason, message) = seen.condition("Failure").unwrap();
+    assert_eq!(reason, "Failed");
+    assert!(message.starts_with("Observation failed: "), "{message}");
+    assert!(seen.applied().is_empty() && seen.deleted().is_empty());
+    assert_eq!(seen.status["modelSources"], json!(template.status.unwrap().model_sources));
+}
+
+#[test]
+fn w05_an_answer_that_lost_its_image_is_remembered() {
+    let template = answered(&template());
+    let seen = look(&template, &Cluster::default());
+    assert_eq!(seen.phase(), "Degraded");
+    let back = look(&after(&template, &seen), &Cluster::of([image()]));
+    assert!(is_available(&back));
+    assert_eq!(back.applied(), ["ServingRuntime tiny-lm-latency"], "it is not asked again");
+}
+
+#[test]
+fn w05_other_inputs_are_asked_about_while_the_old_answer_stands() {
+    let template = answered(&template());
+    let mut changed = template.clone();
+    changed.spec.common.parameters.metric = Some("latency".to_owned());
+    let newer = image_of("registry.example.com/aim/tiny-lm:2.0.0");
+    for (template, image) in [(&template, newer), (&changed, image())] {
+        let seen = look(template, &Cluster::of([image.clone()]));
+        assert!(is_available(&seen));
+        assert_eq!(seen.applied().len(), 2, "a Job and the runtime");
+        let job = made(&seen.plan, "second");
+        let running = look(template, &Cluster::of([image.clone(), job.clone()]));
+        assert!(is_available(&running));
+        assert_eq!(running.condition("Progressing").unwrap().1, "DiscoveryRunning");
+
+        let mut failing = vec![image.clone(), ended(job.clone(), "Failed")];
+        let failed = look(template, &Cluster::of(failing.clone()));
+        assert!(is_available(&failed));
+        assert_eq!(failed.condition("Failure").unwrap().1, "JobFailed");
+        let waiting = look_at(&after(template, &failed), &Cluster::of(failing.clone()), later(5));
+        assert!(is_available(&waiting));
+        assert_eq!(waiting.condition("Failure").unwrap().1, "JobFailed", "it stands");
+
+        failing[1] = ended(job, "Complete");
+        let mut pod = pod("Succeeded");
+        pod["metadata"]["labels"]["job-name"] = failing[1]["metadata"]["name"].clone();
+        failing.push(pod);
+        let output = OUTPUT.replace("\"gpu_count\": 2", "\"gpu_count\": 4");
+        let second = look(template, &Cluster::of(failing).printing(&output));
+        assert!(is_available(&second));
+        assert_eq!(second.status["profile"]["metadata"]["gpu_count"], 4);
+        assert_eq!(
+            second.events(),
+            ["Normal DiscoverySucceeded: Model sources discovered successfully"]
+        );
+    }
+}
+
+#[test]
+fn a_job_that_asks_something_else_goes() {
+    let other = template_with(json!({ "metric": "throughput" }));
+    let job = job_of(&other, "job");
+    assert_eq!(job["metadata"]["name"], JOB, "the name does not tell");
+    for job in [job.clone(), ended(job, "Complete")] {
+        let seen = look(&template(), &Cluster::of([image(), job]));
+        assert_eq!((seen.deleted(), seen.applied().len()), (vec![format!("Job {JOB}")], 0));
+    }
+}
+
+/// Neither says what it was asked with.
+#[test]
+fn what_a_predecessor_has_done_counts() {
+    let mut job = job_of(&template(), "job");
+    job["metadata"].as_object_mut().unwrap().remove("annotations");
+    assert_eq!(look(&template(), &Cluster::of([image(), job])).phase(), "Progressing");
+
+    let available = AimServiceTemplate {
+        status: Some(TemplateStatus {
+            status: Some("Available".to_owned()),
+            ..answered(&template()).status.unwrap()
+        }),
+        ..template()
+    };
+    let mut available = available;
+    available.status.as_mut().unwrap().discovery = None;
+    let seen = look(&available, &Cluster::of([image()]));
+    assert!(is_available(&seen));
+    assert_eq!(seen.applied(), ["ServingRuntime tiny-lm-latency"], "it is not asked again");
+    let newer = Cluster::of([image_of(&IMAGE.replace("1.4.0", "2.0.0"))]);
+    let seen = look(&after(&available, &seen), &newer);
+    assert_eq!(seen.applied().len(), 2, "from then on the inputs are known");
+}
+
+#[test]
+fn w22_jobs_of_a_namesake_do_not_count() {
+    let mut job = job_of(&template(), "job");
+    job["metadata"]["ownerReferences"][0]["uid"] = "another".into();
+    assert_eq!(look(&template(), &Cluster::of([image(), job])).phase(), "Pending");
+}
+
+#[test]
+fn without_kserve_there_is_an_answer_but_no_runtime() {
+    let template = answered(&template());
+    let cluster = Cluster { without_kserve: true, ..Cluster::of([image()]) };
+    let seen = look(&template, &cluster);
+    assert!(is_available(&seen) && seen.applied().is_empty());
+}
+
+/// What was missing for the image to be pulled.
+#[test]
+fn another_account_or_secret_is_tried_at_once() {
+    let failed = failed(&template(), "job", 0);
+    let secrets = config("default", json!({ "imagePullSecrets": [{ "name": "s" }] }));
+    let seen = look_at(&failed, &Cluster::of([image(), secrets.clone()]), later(1));
+    assert_eq!(seen.applied().len(), 1);
+    let stuck = Cluster::of([image(), secrets, job_of(&template(), "job"), pod("Pending")]);
+    assert_eq!(look(&template(), &stuck).deleted(), [format!("Job {JOB}")]);
+}
+
+#[test]
+fn the_answer_of_a_job_counts_whatever_it_ran_with() {
+    let job = ended(job_of(&template(), "job"), "Complete");
+    let secrets = config("default", json!({ "imagePullSecrets": [{ "name": "s" }] }));
+    let cluster = Cluster::of([image(), secrets, job, pod("Succeeded")]).printing(OUTPUT);
+    assert_eq!(look(&template(), &cluster).phase(), "Available");
+}
+
+#[test]
+fn while_it_waits_it_tells_why_and_nothing_that_is_over() {
+    let failed = failed(&template(), "job", 0);
+    let lost = after(&failed, &look_at(&failed, &Cluster::default(), later(5)));
+    assert_eq!(lost.status.as_ref().unwrap().status.as_deref(), Some("Degraded"));
+    let back = look_at(&lost, &Cluster::of([image()]), later(10));
+    assert_eq!(back.phase(), "Failed");
+    assert_eq!(back.condition("Failure").unwrap().1, "JobFailed");
+    assert_eq!(back.condition("Ready").unwrap().2, "Template is not ready");
+}

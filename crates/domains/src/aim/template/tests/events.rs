@@ -1,0 +1,84 @@
+//! What is worth an event, and that it is told once.
+
+use serde_json::json;
+
+use crate::aim::template::fixture::{
+    Cluster, OUTPUT, after, cluster_template_with, config, ended, image, look, made, pod, template,
+};
+
+const NO_DEFAULT: &str = "Warning DefaultRuntimeConfigNotFound: Default AIMRuntimeConfig not \
+    found, proceeding with controller defaults.";
+
+#[test]
+fn w23_which_config_is_in_effect_is_told_when_it_changes() {
+    let none = Cluster::of([image()]);
+    let first = look(&template(), &none);
+    assert_eq!(first.events(), [NO_DEFAULT]);
+    let known = after(&template(), &first);
+    assert!(look(&known, &none).events().is_empty(), "once");
+
+    let some = Cluster::of([image(), config("default", json!({}))]);
+    let found = look(&known, &some);
+    let resolved =
+        "Normal RuntimeConfigResolved: Using AIMRuntimeConfig \"default\" from namespace/research";
+    assert_eq!(found.events(), [resolved]);
+    let known = after(&known, &found);
+    assert!(look(&known, &some).events().is_empty(), "once");
+    assert_eq!(look(&known, &none).events(), [NO_DEFAULT]);
+}
+
+#[test]
+fn w23_only_the_config_that_counts_is_named() {
+    let cluster_config = json!({ "apiVersion": "aim.silogen.ai/v1alpha1",
+        "kind": "AIMClusterRuntimeConfig", "metadata": { "name": "default", "uid": "c" } });
+    let seen = look(&template(), &Cluster::of([image(), cluster_config.clone()]));
+    let told = "Normal RuntimeConfigResolved: Using AIMRuntimeConfig \"default\" from cluster";
+    assert_eq!(seen.events(), [told]);
+    let both = Cluster::of([image(), cluster_config, config("default", json!({}))]);
+    assert!(look(&template(), &both).events()[0].ends_with("from namespace/research"));
+}
+
+#[test]
+fn w27_a_missing_config_of_a_template_of_the_cluster_is_told() {
+    let template = cluster_template_with(json!({ "runtimeConfigName": "gold" }));
+    let seen = look(&template, &Cluster::of([image()]));
+    let told = "Warning RuntimeConfigNotFound: AIMRuntimeConfig \"gold\" not found, proceeding \
+        with controller defaults.";
+    assert_eq!(seen.events(), [told]);
+}
+
+/// The events of the asking alone.
+fn told(objects: &[serde_json::Value], output: &str, phase: Option<&str>) -> Vec<String> {
+    let mut template = after(&template(), &look(&template(), &Cluster::of([image()])));
+    template.status.as_mut().unwrap().status = phase.map(str::to_owned);
+    look(&template, &Cluster::of(objects).printing(output)).events()
+}
+
+#[test]
+fn how_the_asking_goes_is_told() {
+    let job = made(&look(&template(), &Cluster::of([image()])).plan, "job");
+    let running = [image(), job.clone()];
+    let started = "Normal DiscoveryStarted: Discovery job is running";
+    assert_eq!(told(&running, "", Some("Pending")), [started]);
+    assert_eq!(told(&running, "", Some("Progressing")), [""; 0]);
+
+    let failed = [image(), ended(job.clone(), "Failed")];
+    let failure = "Warning DiscoveryFailed: Discovery job failed";
+    assert_eq!(told(&failed, "", Some("Progressing")), [failure]);
+
+    let complete = [image(), ended(job, "Complete"), pod("Succeeded")];
+    let parsed = "Normal DiscoverySucceeded: Model sources discovered successfully";
+    assert_eq!(told(&complete, OUTPUT, Some("Progressing")), [parsed]);
+    let nonsense = "Warning DiscoveryParseFailed: Failed to parse discovery output: failed to \
+        parse discovery JSON: no valid JSON array found in logs";
+    assert_eq!(told(&complete, "nonsense", Some("Progressing")), [nonsense]);
+}
+
+#[test]
+fn a_failure_is_told_once() {
+    let job = made(&look(&template(), &Cluster::of([image()])).plan, "job");
+    let cluster = Cluster::of([image(), ended(job, "Failed")]);
+    let first = look(&template(), &cluster);
+    assert_eq!(first.events().len(), 2, "with that of the config");
+    assert!(look(&after(&template(), &first), &cluster).events().is_empty());
+}

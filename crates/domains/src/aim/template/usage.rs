@@ -1,0 +1,109 @@
+//! Whether a derived template is still of use. It has no owner, so it goes when no service wants it and
+//! no server runs by it.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use windlass_api::aim::service::AimService;
+use windlass_api::aim::template::TemplateKind;
+use windlass_api::foreign::inference_service::InferenceService;
+use windlass_engine::fetch::{Fetched, Reader, Selector, list, list_now};
+use windlass_engine::kind::Kind;
+use windlass_engine::labels::MANAGED_BY;
+
+use crate::aim::names;
+
+/// A derived template is made for a service that this controller may not have seen yet.
+const GRACE: Duration = Duration::from_secs(60);
+/// Servers are not watched on behalf of templates.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
+/// Who may need a derived template.
+#[derive(Clone, Debug)]
+pub(super) struct Users {
+    services: Fetched<Vec<AimService>>,
+    /// Asked for only if no service wants it.
+    servers: Fetched<Vec<InferenceService>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Usage {
+    Used,
+    /// Nobody wants it; to be looked at again after this time.
+    UnusedFor(Duration),
+    Unused,
+}
+
+/// By everything that the making of one leaves on it: a copy that somebody wrote may have its labels.
+pub(super) fn is_derived<K: TemplateKind>(template: &K) -> bool {
+    let labels = template.meta().labels.as_ref();
+    let has = |key: &str, value: &str| {
+        labels.and_then(|labels| labels.get(key)).is_some_and(|found| found == value)
+    };
+    let name = template.meta().name.as_deref().unwrap_or_default();
+    let hash = name.rsplit_once("-ovr-").map(|(_, hash)| hash);
+    template.meta().namespace.is_some()
+        && has(names::DERIVED_LABEL, "true")
+        && has(MANAGED_BY, names::MANAGER)
+        && hash.is_some_and(|hash| hash.len() == 8 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// Nothing for templates that are not derived.
+pub(super) async fn fetch<K: TemplateKind>(reader: &dyn Reader, template: &K) -> Option<Users> {
+    if !is_derived(template) {
+        return None;
+    }
+    let namespace = template.meta().namespace.as_deref();
+    let name = template.meta().name.as_deref().unwrap_or_default();
+    let known: Fetched<Vec<AimService>> = list(reader, namespace, &Selector::default()).await;
+    if known.found().is_some_and(|services| is_wanted(services, name)) {
+        return Some(Users { services: known, servers: Fetched::Missing });
+    }
+    // A cache that is behind, or empty for a while, must not cost a template.
+    let served = reader.serves(&Kind::of::<InferenceService>());
+    let by_template = Selector::label(names::TEMPLATE_LABEL, &names::sanitize(name));
+    Some(Users {
+        services: list_now(reader, namespace, &Selector::default()).await,
+        servers: match served {
+            true => list_now(reader, namespace, &by_template).await,
+            false => Fetched::Missing,
+        },
+    })
+}
+
+pub(super) fn usage<K: TemplateKind>(template: &K, users: Option<&Users>, now: Timestamp) -> Usage {
+    let name = template.meta().name.as_deref().unwrap_or_default();
+    let Some(users) = users else { return Usage::Used };
+    let Some(services) = users.services.found() else { return Usage::Used };
+    if is_wanted(services, name) || users.servers.error().is_some() {
+        return Usage::Used;
+    }
+    if users.servers.found().is_some_and(|servers| !servers.is_empty()) {
+        return Usage::UnusedFor(LOOK_AGAIN);
+    }
+    let made = template.meta().creation_timestamp.as_ref().map_or(now, |time| time.0);
+    let age = Duration::try_from(now.duration_since(made)).unwrap_or_default();
+    match GRACE.checked_sub(age).filter(|left| !left.is_zero()) {
+        Some(left) => Usage::UnusedFor(left),
+        None => Usage::Unused,
+    }
+}
+
+fn is_wanted(services: &[AimService], template: &str) -> bool {
+    services.iter().any(|service| wants(service, template))
+}
+
+/// Whether a service names the template, was served by it, or may be about to ask for it.
+fn wants(service: &AimService, template: &str) -> bool {
+    let spec = &service.spec;
+    let named = spec.template_ref.as_deref().is_some_and(|name| name.trim() == template);
+    let status = service.status.as_ref();
+    let resolved = status.and_then(|status| status.resolved_template.as_ref()?.name.as_deref());
+    let derived = spec.overrides.as_ref().is_some_and(|overrides| {
+        let gpu = overrides.gpu_selector.as_ref().map(|gpu| (gpu.count, gpu.model.as_str()));
+        let (metric, precision) = (overrides.metric.as_deref(), overrides.precision.as_deref());
+        template.ends_with(&format!("-ovr-{}", names::override_hash(metric, precision, gpu)))
+    });
+    service.metadata.deletion_timestamp.is_none()
+        && (named || derived || resolved == Some(template))
+}
