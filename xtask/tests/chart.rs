@@ -174,13 +174,7 @@ fn the_values_reach_the_operator() {
 #[test]
 fn the_values_for_model_services_reach_the_operator() {
     let Some(helm) = helm() else { return };
-    let arguments = |values: &[&str]| -> Vec<String> {
-        let objects = parse(&helm.template(values));
-        let [deployment] = of_kind(&objects, "Deployment")[..] else { panic!("{objects:?}") };
-        let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
-        serde_json::from_value(arguments.clone()).unwrap()
-    };
-    let plain = arguments(&[]);
+    let plain = arguments(&helm, &[]);
     let given = json!({
         "defaultEngineImage": "a.example/engine:1",
         "defaultEppImage": "a.example/epp:1",
@@ -199,7 +193,7 @@ fn the_values_for_model_services_reach_the_operator() {
             "samplerArg": 0.5,
         },
     });
-    let changed = arguments(&["--set-json", &format!("modelService={given}")]);
+    let changed = arguments(&helm, &["--set-json", &format!("modelService={given}")]);
     let added: Vec<_> = changed.into_iter().filter(|flag| !plain.contains(flag)).collect();
     let want = [
         "--default-engine-image=a.example/engine:1",
@@ -218,13 +212,41 @@ fn the_values_for_model_services_reach_the_operator() {
         "--tracing-sampler-arg=0.5",
     ];
     assert_eq!(added, want);
+    assert_known(&added);
+}
 
-    // The program knows all of them: it would otherwise end with its usage.
+/// The operator's arguments with these values.
+fn arguments(helm: &Helm, values: &[&str]) -> Vec<String> {
+    let objects = parse(&helm.template(values));
+    let [deployment] = of_kind(&objects, "Deployment")[..] else { panic!("{objects:?}") };
+    let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+    serde_json::from_value(arguments.clone()).unwrap()
+}
+
+/// The program knows all of them: it would otherwise end with its usage.
+fn assert_known(flags: &[String]) {
     let mut command = Command::new(binary().unwrap());
-    command.args(["operator", "--kubeconfig=/nonexistent"]).args(added);
+    command.args(["operator", "--kubeconfig=/nonexistent"]).args(flags);
     let output = command.stdin(Stdio::null()).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{errors}");
+}
+
+#[test]
+fn the_values_for_aim_reach_the_operator() {
+    let Some(helm) = helm() else { return };
+    let plain = arguments(&helm, &[]);
+    let given = json!({ "operatorNamespace": "aim", "runtimeConfigResolution": "merge",
+        "discoveryDeadlineSeconds": 60 });
+    let changed = arguments(&helm, &["--set-json", &format!("aim={given}")]);
+    let added: Vec<_> = changed.into_iter().filter(|flag| !plain.contains(flag)).collect();
+    let want = [
+        "--aim-operator-namespace=aim",
+        "--runtime-config-resolution=merge",
+        "--aim-discovery-deadline-seconds=60",
+    ];
+    assert_eq!(added, want);
+    assert_known(&added);
 }
 
 #[test]

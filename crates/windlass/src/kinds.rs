@@ -2,15 +2,18 @@
 
 use clap::{Args, ValueEnum};
 use windlass_api::{
+    aim::template::{AimClusterServiceTemplate, AimServiceTemplate, TemplateKind},
     model::artifact::{self as artifact_api, Artifact, ArtifactKind, ModelArtifact},
     serving::zerfoo_inference_service::DEFAULT_HOST_PATH,
 };
 use windlass_domains::{
+    aim::{service::ServiceDomain, template::TemplateDomain},
     artifact::{self, ArtifactDomain, DEFAULT_KIT_IMAGE},
     inference_service::{DEFAULT_IMAGE, GpuMapping, InferenceServiceDomain, Settings},
 };
 use windlass_engine::domain::Domain;
 
+mod aim;
 mod model_service;
 #[cfg(test)]
 mod tests;
@@ -82,6 +85,9 @@ pub(crate) struct Flags {
 
     #[command(flatten)]
     pub(crate) model_service: model_service::Flags,
+
+    #[command(flatten)]
+    pub(crate) aim: aim::Flags,
 }
 
 fn host_path_prefix(text: &str) -> Result<String, String> {
@@ -102,6 +108,16 @@ pub(crate) enum KindName {
     Artifact,
     #[value(name = "ModelService", alias = "modelservice")]
     ModelService,
+    #[value(name = "AIMServiceTemplate", alias = "aimservicetemplate", alias = "aimst")]
+    AimServiceTemplate,
+    #[value(
+        name = "AIMClusterServiceTemplate",
+        alias = "aimclusterservicetemplate",
+        alias = "aimclst"
+    )]
+    AimClusterServiceTemplate,
+    #[value(name = "AIMService", alias = "aimservice", alias = "aimsvc")]
+    AimService,
 }
 
 /// Something to be done with the domain of a kind, whichever that is.
@@ -111,8 +127,15 @@ pub(crate) trait Visitor {
 }
 
 impl KindName {
-    pub(crate) const ALL: [Self; 4] =
-        [Self::InferenceService, Self::ModelArtifact, Self::Artifact, Self::ModelService];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::InferenceService,
+        Self::ModelArtifact,
+        Self::Artifact,
+        Self::ModelService,
+        Self::AimServiceTemplate,
+        Self::AimClusterServiceTemplate,
+        Self::AimService,
+    ];
 
     /// The kind as manifests call it.
     pub(crate) fn of(kind: &str) -> Option<Self> {
@@ -137,6 +160,11 @@ impl KindName {
             Self::ModelArtifact => visitor.visit(flags.artifact::<ModelArtifact>()),
             Self::Artifact => visitor.visit(flags.artifact::<Artifact>()),
             Self::ModelService => visitor.visit(flags.model_service.domain(&flags.kit_image)),
+            Self::AimServiceTemplate => visitor.visit(flags.template::<AimServiceTemplate>()),
+            Self::AimClusterServiceTemplate => {
+                visitor.visit(flags.template::<AimClusterServiceTemplate>())
+            }
+            Self::AimService => visitor.visit(ServiceDomain { settings: flags.aim.settings() }),
         }
     }
 }
@@ -151,6 +179,7 @@ impl Default for Flags {
             kit_image: DEFAULT_KIT_IMAGE.to_owned(),
             artifact_deadline_seconds: None,
             model_service: model_service::Flags::default(),
+            aim: aim::Flags::default(),
         }
     }
 }
@@ -162,6 +191,10 @@ impl Flags {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             active_deadline_seconds: self.artifact_deadline_seconds,
         })
+    }
+
+    fn template<K: TemplateKind>(&self) -> TemplateDomain<K> {
+        TemplateDomain::new(self.aim.settings())
     }
 
     fn inference_service(&self) -> InferenceServiceDomain {

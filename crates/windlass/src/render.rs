@@ -28,31 +28,46 @@ pub(crate) fn run(flags: &RenderFlags) -> anyhow::Result<()> {
     if documents.is_empty() {
         return Err(BadInput("the given files hold no object".to_owned()).into());
     }
-    for document in documents {
-        objects.extend(render(document, flags)?);
+    let documents: Vec<Document> = documents
+        .into_iter()
+        .map(|document| read(document, flags))
+        .collect::<anyhow::Result<_>>()?;
+    // A cluster that knows every kind and has nothing but what is given. Documents never make it wait.
+    let cluster = Documents {
+        objects: documents.iter().map(|document| document.value.clone()).collect(),
+        serves: Serves::Everything,
+    };
+    for document in &documents {
+        let kind = document.value["kind"].as_str().and_then(KindName::of);
+        // The others only say something to those.
+        if let Some(kind) = kind {
+            objects.extend(kind.visit(&flags.kinds, Render { document, cluster: &cluster })?);
+        }
     }
     output::print_yaml(&objects)
 }
 
-fn render(mut document: Document, flags: &RenderFlags) -> anyhow::Result<Vec<Value>> {
+/// The document as the API server would have it.
+fn read(mut document: Document, flags: &RenderFlags) -> anyhow::Result<Document> {
     let definition = definition_of(&document)?;
     schema::check(definition, &document.value).map_err(|problem| document.place.bad(problem))?;
     let namespaced = definition.spec.scope == "Namespaced";
     prepare(&mut document, namespaced, &flags.namespace)?;
-    let kind = definition.spec.names.kind.as_str();
-    let kind =
-        KindName::of(kind).ok_or_else(|| anyhow!("{kind} has a definition but no domain"))?;
-    check_name(kind, &document)?;
-    kind.visit(&flags.kinds, Render(&document))
+    schema::fill(definition, &mut document.value);
+    check_name(&definition.spec.names.kind, &document)?;
+    Ok(document)
 }
 
-struct Render<'a>(&'a Document);
+struct Render<'a> {
+    document: &'a Document,
+    cluster: &'a Documents,
+}
 
 impl Visitor for Render<'_> {
     type Output = anyhow::Result<Vec<Value>>;
 
     fn visit<D: Domain>(self, domain: D) -> Self::Output {
-        render_as(&domain, self.0)
+        render_as(&domain, self.document, self.cluster)
     }
 }
 
@@ -101,19 +116,22 @@ fn prepare(document: &mut Document, namespaced: bool, namespace: &str) -> Result
 
 /// By the rule for all kinds, then by that of this one. Those that hold for old objects too are the
 /// domain's.
-fn check_name(kind: KindName, document: &Document) -> Result<(), BadInput> {
+fn check_name(kind: &str, document: &Document) -> Result<(), BadInput> {
     let name = document.value["metadata"]["name"].as_str().unwrap_or_default();
     names::dns_subdomain(name)
         .map_err(|rule| document.place.bad(format!("metadata.name {rule}, got {name:?}")))?;
-    kind.check_new_name(name).map_err(|rule| document.place.bad(rule))
+    let rule = KindName::of(kind).map_or(Ok(()), |kind| kind.check_new_name(name));
+    rule.map_err(|rule| document.place.bad(rule))
 }
 
-fn render_as<D: Domain>(domain: &D, document: &Document) -> anyhow::Result<Vec<Value>> {
+fn render_as<D: Domain>(
+    domain: &D,
+    document: &Document,
+    cluster: &Documents,
+) -> anyhow::Result<Vec<Value>> {
     let object: D::Object = serde_path_to_error::deserialize(&document.value)
         .map_err(|error| document.place.bad(format!("{}: {}", error.path(), error.inner())))?;
-    // A cluster that knows every kind and has no object yet. Documents never make it wait.
-    let cluster = Documents { objects: Vec::new(), serves: Serves::Everything };
-    let look = at_once(look(domain, &cluster, &object, Timestamp::UNIX_EPOCH))
+    let look = at_once(look(domain, cluster, &object, Timestamp::UNIX_EPOCH))
         .ok_or_else(|| anyhow!("rendering waited for a cluster"))?;
     let errors = look.health.components.iter().flat_map(|component| &component.errors);
     if let Some(error) = errors.into_iter().find(|e| e.category == Category::InvalidSpec) {

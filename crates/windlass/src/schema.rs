@@ -8,15 +8,8 @@ use serde_json::Value;
 
 /// The first thing that does not fit, in reading order.
 pub(crate) fn check(definition: &CustomResourceDefinition, object: &Value) -> Result<(), String> {
-    let schema = definition
-        .spec
-        .versions
-        .iter()
-        .find(|version| version.served)
-        .and_then(|version| version.schema.as_ref()?.open_api_v3_schema.as_ref());
-    let Some(properties) = schema.and_then(|schema| schema.properties.as_ref()) else {
-        return Ok(());
-    };
+    let Some(schema) = root(definition) else { return Ok(()) };
+    let Some(properties) = &schema.properties else { return Ok(()) };
     // The rest of an object (metadata) is the API server's.
     for (name, value) in object.as_object().into_iter().flatten() {
         match properties.get(name) {
@@ -25,10 +18,43 @@ pub(crate) fn check(definition: &CustomResourceDefinition, object: &Value) -> Re
             None => return Err(format!("unknown field {name}; allowed: metadata, spec, status")),
         }
     }
-    match properties.get("spec") {
-        Some(_) if object.get("spec").is_none() => Err("spec is required".to_owned()),
-        _ => Ok(()),
+    let missing = schema.required.iter().flatten().find(|name| object.get(name.as_str()).is_none());
+    missing.map_or(Ok(()), |name| Err(format!("{name} is required")))
+}
+
+/// Puts in the defaults that the API server would.
+pub(crate) fn fill(definition: &CustomResourceDefinition, object: &mut Value) {
+    if let Some(schema) = root(definition) {
+        fill_below(schema, object);
     }
+}
+
+fn fill_below(schema: &JSONSchemaProps, value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            for (name, schema) in schema.properties.iter().flatten() {
+                if let Some(default) = schema.default.as_ref().filter(|_| !map.contains_key(name)) {
+                    map.insert(name.clone(), default.0.clone());
+                }
+            }
+            for (name, value) in map {
+                if let Field::Known(schema) = field(schema, name) {
+                    fill_below(schema, value);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(JSONSchemaPropsOrArray::Schema(schema)) = &schema.items {
+                items.iter_mut().for_each(|item| fill_below(schema, item));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn root(definition: &CustomResourceDefinition) -> Option<&JSONSchemaProps> {
+    let served = definition.spec.versions.iter().find(|version| version.served)?;
+    served.schema.as_ref()?.open_api_v3_schema.as_ref()
 }
 
 fn walk(schema: &JSONSchemaProps, value: &Value, path: &str) -> Result<(), String> {

@@ -92,3 +92,15 @@ fn the_limits_of_our_own_schema_hold() {
         assert!(got.starts_with(want), "{spec}: {got}");
     }
 }
+
+#[test]
+fn defaults_are_put_in_where_their_parent_is() {
+    let definition =
+        windlass_api::crds().into_iter().find(|crd| crd.spec.names.kind == "AIMService").unwrap();
+    let mut object = json!({ "spec": { "aimImageName": "a", "routing": {} } });
+    fill(&definition, &mut object);
+    assert_eq!(object["spec"]["replicas"], 1);
+    assert_eq!(object["spec"]["routing"]["enabled"], false);
+    assert_eq!(object["spec"].get("overrides"), None);
+    assert_eq!(object.get("status"), None);
+}
