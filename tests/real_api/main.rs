@@ -5,6 +5,9 @@
 
 mod zis;
 
+/// A catalogue of images, served through KServe.
+mod aim;
+
 /// Models packed and pushed.
 mod artifact;
 /// Traffic to a second model, its promotion and its withdrawal.

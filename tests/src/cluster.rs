@@ -17,8 +17,8 @@ use serde_json::Value;
 use xtask::cluster::{Assets, ControlPlane, Options};
 
 /// The definitions of others that the shared cluster has.
-pub const FOREIGN: [&str; 4] =
-    ["gateway-api", "inference-extension", "istio", "prometheus-operator"];
+pub const FOREIGN: [&str; 5] =
+    ["gateway-api", "inference-extension", "istio", "kserve", "prometheus-operator"];
 
 /// An API server and what is needed to talk to it.
 pub struct Cluster {

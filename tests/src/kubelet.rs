@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 
-use crate::{Space, until};
+use crate::{Space, logs::LogNode, until};
 
 /// Waits for `count` pods with these labels and makes them ready.
 pub async fn run_pods(space: &Space, labels: &str, count: usize) {
@@ -25,32 +25,56 @@ pub struct Ending<'a> {
 /// Ends the one pod with these labels.
 pub async fn end_pod(space: &Space, labels: &str, ending: Ending<'_>) {
     for pod in wait_for_pods(space, labels, 1).await {
-        let Ending { exit_code, message } = ending;
-        let container = pod.spec.as_ref().unwrap().containers[0].name.clone();
-        let phase = if exit_code == 0 { "Succeeded" } else { "Failed" };
-        let time = jiff::Timestamp::now().round(jiff::Unit::Second).unwrap().to_string();
-        let ended = json!({ "exitCode": exit_code, "message": message,
-            "reason": if exit_code == 0 { "Completed" } else { "Error" },
-            "startedAt": time, "finishedAt": time });
-        let status = json!({ "phase": phase, "containerStatuses": [
-            { "name": container, "image": "i", "imageID": "", "ready": false, "restartCount": 0,
-              "state": { "terminated": ended } },
-        ]});
-        set_status(space, &pod, status).await;
+        end_this(space, &pod.name_any(), ending).await;
     }
+}
+
+/// Ends the pod of this name.
+pub async fn end_this(space: &Space, name: &str, ending: Ending<'_>) {
+    let pod: Pod = space.get(name).await.unwrap();
+    let Ending { exit_code, message } = ending;
+    let container = pod.spec.as_ref().unwrap().containers[0].name.clone();
+    let phase = if exit_code == 0 { "Succeeded" } else { "Failed" };
+    let time = jiff::Timestamp::now().round(jiff::Unit::Second).unwrap().to_string();
+    let ended = json!({ "exitCode": exit_code, "message": message,
+        "reason": if exit_code == 0 { "Completed" } else { "Error" },
+        "startedAt": time, "finishedAt": time });
+    let status = json!({ "phase": phase, "containerStatuses": [
+        { "name": container, "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+          "state": { "terminated": ended } },
+    ]});
+    set_status(space, &pod, status).await;
 }
 
 /// Places the one pod with these labels on a node that nobody looks after: what it uses is in use.
 pub async fn place_pod(space: &Space, labels: &str) -> String {
     let name = wait_for_pods(space, labels, 1).await[0].name_any();
+    bind(space, &name, "node").await;
+    set_status(space, &space.get(&name).await.unwrap(), json!({ "phase": "Running" })).await;
+    name
+}
+
+/// Ends the one pod with these labels on this node, with this log.
+pub async fn end_pod_with_log(
+    space: &Space,
+    labels: &str,
+    node: &LogNode,
+    ending: Ending<'_>,
+    log: impl Into<axum::body::Bytes>,
+) {
+    let pod = wait_for_pods(space, labels, 1).await[0].name_any();
+    node.print(&space.name, &pod, log);
+    bind(space, &pod, &node.name).await;
+    end_pod(space, labels, ending).await;
+}
+
+async fn bind(space: &Space, name: &str, node: &str) {
     let binding = json!({ "apiVersion": "v1", "kind": "Binding", "metadata": { "name": name },
-        "target": { "apiVersion": "v1", "kind": "Node", "name": "node" } });
+        "target": { "apiVersion": "v1", "kind": "Node", "name": node } });
     let body = serde_json::to_vec(&binding).unwrap();
     let path = format!("/api/v1/namespaces/{}/pods/{name}/binding", space.name);
     let request = http::Request::post(path).header("content-type", "application/json").body(body);
     space.client.request::<Value>(request.unwrap()).await.unwrap();
-    set_status(space, &space.get(&name).await.unwrap(), json!({ "phase": "Running" })).await;
-    name
 }
 
 /// What a kubelet does once the containers of a deleted pod have stopped.

@@ -9,6 +9,7 @@ pub mod cluster;
 pub mod faults;
 pub mod http;
 pub mod kubelet;
+pub mod logs;
 pub mod operator;
 pub mod wait;
 

@@ -1,0 +1,77 @@
+use kube::{Api, api::PostParams};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use windlass_api::aim::image::AimClusterImage;
+use windlass_api::aim::runtime_config::AimClusterRuntimeConfig;
+use windlass_api::aim::service::AimService;
+use windlass_api::aim::template::AimClusterServiceTemplate;
+use windlass_api::foreign::serving_runtime::ClusterServingRuntime;
+use windlass_tests::logs::LogNode;
+use windlass_tests::operator::Setup;
+use windlass_tests::{Cluster, Operator, Space, eventually};
+
+use super::{
+    ANSWER, answer, condition, create_config, create_service, image_spec, object, see, wait_for,
+    wait_service,
+};
+
+async fn create<K>(space: &Space, kind: &str, name: &str, spec: Value)
+where
+    K: kube::Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
+        + Clone
+        + Serialize
+        + DeserializeOwned
+        + std::fmt::Debug,
+{
+    let api: Api<K> = Api::all(space.client.clone());
+    let object = serde_json::from_value(object(kind, name, spec)).unwrap();
+    api.create(&PostParams::default(), &object).await.unwrap();
+}
+
+async fn template(space: &Space) -> Value {
+    let api: Api<AimClusterServiceTemplate> = Api::all(space.client.clone());
+    serde_json::to_value(api.get("tiny").await.unwrap()).unwrap()
+}
+
+/// Everything that belongs to the cluster, and KServe comes last (w30).
+#[tokio::test(flavor = "multi_thread")]
+async fn templates_of_the_cluster_serve_every_namespace_and_kserve_may_come_late() {
+    let Some(cluster) = Cluster::private(&["gateway-api"]).await else { return };
+    let space = cluster.space("whole").await;
+    let node = LogNode::start(&space).await;
+    let setup = Setup { everywhere: true, ..Setup::default() }
+        .with(&format!("--aim-operator-namespace={}", space.name))
+        .with("--runtime-config-resolution=merge");
+    let _operator = Operator::start_with(&cluster, &space, &setup).await;
+    let image = image_spec("registry.example.com/aim/tiny-lm:1.4.0", "tiny");
+    create::<AimClusterImage>(&space, "AIMClusterImage", "tiny-lm", image).await;
+    let routing = json!({ "routing": { "enabled": true, "gatewayRef": { "name": "edge" } } });
+    let kind = "AIMClusterRuntimeConfig";
+    create::<AimClusterRuntimeConfig>(&space, kind, "default", routing).await;
+    let spec = json!({ "aimImageName": "tiny-lm", "runtimeConfigName": "default" });
+    let kind = "AIMClusterServiceTemplate";
+    create::<AimClusterServiceTemplate>(&space, kind, "tiny", spec).await;
+    answer(&space, &node, "tiny", ANSWER).await;
+    let is_available = |object: &Value| object["status"]["status"] == "Available";
+    eventually("an answer", || template(&space), is_available).await;
+
+    create_config(&space, "default", json!({ "serviceAccountName": "runner" })).await;
+    create_service(&space, "chat", json!({})).await;
+    let waiting = wait_service(&space, "chat", "RuntimeReady", "False", "CreatingRuntime").await;
+    let resolved = &waiting["status"]["resolvedTemplate"];
+    assert_eq!((&resolved["kind"], &resolved["scope"]), (&json!(kind), &json!("Cluster")), "w25");
+    assert!(resolved.get("namespace").is_none());
+    let message = condition(&waiting, "RuntimeReady")["message"].as_str().unwrap();
+    assert!(message.contains("InferenceService"), "{message}");
+
+    cluster.apply_crds(&["kserve"]);
+    let made = see(&space, "InferenceService", "chat", |_| true).await;
+    assert_eq!(made["spec"]["predictor"]["serviceAccountName"], "runner");
+    // Merged: the account is the namespace's, the gateway the cluster's.
+    see(&space, "HTTPRoute", "chat", |_| true).await;
+    let runtimes: Api<ClusterServingRuntime> = Api::all(space.client.clone());
+    let runtime = || async { runtimes.get_opt("tiny").await.unwrap() };
+    eventually("a runtime", runtime, Option::is_some).await;
+    let routed = |object: &Value| object["status"]["routing"]["path"].is_string();
+    wait_for::<AimService>(&space, "chat", "a path", routed).await;
+}
