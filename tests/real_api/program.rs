@@ -36,14 +36,22 @@ pub(crate) fn render(space: &Space, file: &str) -> Vec<Value> {
     let mut command = Command::new(cluster::binary());
     let answer = run_with_input(command.args(["render", "-f", "-"]), &object.to_string());
     // Cases of specs that are refused have nothing to apply.
-    let rendered = answer.unwrap_or_default();
+    documents(&answer.unwrap_or_default())
+}
+
+fn documents(rendered: &str) -> Vec<Value> {
     let documents = rendered.split("---\n").filter(|part| !part.trim().is_empty());
     documents.map(|part| serde_saphyr::from_str(part).unwrap()).collect()
 }
 
 /// The controller that writes it, which is its field manager.
 pub(crate) fn manager(object: &Value) -> &str {
-    object["metadata"]["labels"]["app.kubernetes.io/managed-by"].as_str().unwrap()
+    let labels = &object["metadata"]["labels"];
+    match labels["app.kubernetes.io/managed-by"].as_str().unwrap() {
+        // Several controllers share this value.
+        "aim-controller" => "aim-namespace-template-controller",
+        manager => manager,
+    }
 }
 
 fn api(space: &Space, object: &Value) -> Api<DynamicObject> {
@@ -93,7 +101,8 @@ async fn render_prints_what_the_operator_makes() {
         let path = entry.unwrap().path();
         let file = path.to_str().unwrap();
         cluster.kubectl(&["-n", &space.name, "apply", "-f", file], "");
-        for rendered in render(&space, file) {
+        let rendered = windlass(&["render", "-n", &space.name, "-f", file]).unwrap();
+        for rendered in documents(&rendered) {
             until(&format!("what {file} is rendered to"), || same(&space, &rendered)).await;
             count += 1;
         }
