@@ -56,8 +56,6 @@ pub mod messages {
     pub const AUTH_ERROR: &str = "Authentication or authorization failure";
     pub const AUTH_VALID: &str = "Authentication and authorization successful";
     pub const INVALID_SPEC: &str = "Configuration validation failed";
-    /// An object of the wanted name exists and is not ours.
-    pub const NOT_OWNED: &str = "NotOwned";
     pub const REFERENCE_NOT_FOUND: &str = "Referenced resource not found";
     pub const CONFIG_VALID: &str = "Configuration is valid";
     pub const ALL_COMPONENTS_READY: &str = "All components are ready";

@@ -246,13 +246,13 @@ pub fn label_rules(config: Option<&RuntimeConfig>) -> LabelRules {
     }
 }
 
-/// The base in its order, then names it does not have.
+/// Each once: the base in its order, then names it does not have. Lists of them are keyed by name.
 pub fn merge_pull_secrets(
     base: &[LocalObjectReference],
     extra: &[LocalObjectReference],
 ) -> Vec<LocalObjectReference> {
-    let mut merged = base.to_vec();
-    for secret in extra {
+    let mut merged: Vec<LocalObjectReference> = Vec::new();
+    for secret in base.iter().chain(extra) {
         if !merged.iter().any(|known| known.name == secret.name) {
             merged.push(secret.clone());
         }

@@ -199,7 +199,7 @@ fn pull_secrets_keep_their_order_and_are_not_repeated() {
     let secrets = |names: &[&str]| -> Vec<LocalObjectReference> {
         names.iter().map(|&name| LocalObjectReference { name: name.into() }).collect()
     };
-    let merged = merge_pull_secrets(&secrets(&["b", "a"]), &secrets(&["c", "a"]));
+    let merged = merge_pull_secrets(&secrets(&["b", "a", "b"]), &secrets(&["c", "a", "c"]));
     assert_eq!(merged, secrets(&["b", "a", "c"]));
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::{EnvVar, LocalObjectReference};
+use k8s_openapi::api::core::v1::EnvVar;
 use serde_json::{Value, json};
 use windlass_api::aim::parameters::RuntimeParameters;
 use windlass_api::aim::service::AimService;
@@ -74,14 +74,6 @@ pub(super) fn unique_env(env: &[EnvVar]) -> Vec<EnvVar> {
         env[at + 1..].iter().all(|later| later.name != variable.name)
     };
     env.iter().enumerate().filter(is_last).map(|(_, variable)| variable.clone()).collect()
-}
-
-/// Each Secret once, in the order in which they are first named.
-pub(super) fn unique_secrets<'a>(
-    secrets: impl IntoIterator<Item = &'a LocalObjectReference>,
-) -> Vec<LocalObjectReference> {
-    let mut seen = BTreeSet::new();
-    secrets.into_iter().filter(|secret| seen.insert(&secret.name)).cloned().collect()
 }
 
 pub(super) fn is_same(left: &AimServiceTemplateSpec, right: &AimServiceTemplateSpec) -> bool {

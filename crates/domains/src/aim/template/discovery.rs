@@ -95,10 +95,9 @@ impl RunsWith {
         let spec = config.map(|config| &config.spec);
         let account = spec.and_then(|spec| spec.service_account_name.clone());
         let secrets = spec.map_or(&[][..], |spec| &spec.image_pull_secrets);
-        let own = merge_pull_secrets(&[], secrets);
         Self {
             service_account: account.filter(|account| !account.is_empty()),
-            pull_secrets: merge_pull_secrets(&own, template.image_pull_secrets()),
+            pull_secrets: merge_pull_secrets(secrets, template.image_pull_secrets()),
         }
     }
 }

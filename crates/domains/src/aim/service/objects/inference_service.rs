@@ -7,11 +7,12 @@ use windlass_api::foreign::inference_service::{
     InferenceService, InferenceServiceSpec, Model, Predictor,
 };
 use windlass_api::foreign::serving_runtime::ModelFormat;
+use windlass_engine::runtime_config::merge_pull_secrets;
 
 use super::resources::resources;
 use crate::aim::names;
 use crate::aim::service::compose::{Observed, Served};
-use crate::aim::service::derivation::{unique_env, unique_secrets};
+use crate::aim::service::derivation::unique_env;
 
 pub(crate) fn inference_service(
     service: &AimService,
@@ -28,13 +29,13 @@ pub(crate) fn inference_service(
 fn predictor(service: &AimService, served: Served<'_>, observed: &Observed) -> Predictor {
     let config = observed.config.config().map(|config| &config.spec);
     let account = config.and_then(|config| config.service_account_name.clone());
-    let of_config = config.into_iter().flat_map(|config| &config.image_pull_secrets);
+    let of_config = config.map_or(&[][..], |config| &config.image_pull_secrets);
     Predictor {
         min_replicas: service.spec.replicas,
         // To KServe a maximum of zero is none.
         max_replicas: service.spec.replicas.filter(|replicas| *replicas != 0),
         service_account_name: account.filter(|account| !account.is_empty()),
-        image_pull_secrets: unique_secrets(service.spec.image_pull_secrets.iter().chain(of_config)),
+        image_pull_secrets: merge_pull_secrets(&service.spec.image_pull_secrets, of_config),
         model: Some(Model {
             model_format: ModelFormat { name: "aim".to_owned(), version: Some("1".to_owned()) },
             runtime: Some(served.template.name.clone()),
