@@ -1,0 +1,1 @@
+//! Custom resource definitions: their schemas, defaults, rules and versions.

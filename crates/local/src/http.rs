@@ -1,0 +1,1 @@
+//! The router: requests to calls of the registry, answers to bytes.

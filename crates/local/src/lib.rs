@@ -1,0 +1,17 @@
+//! A cluster in a process: a Kubernetes-compatible API with its store on disk.
+//!
+//! `store` (objects and their history) ← `registry` (verbs, apply, deletion) ← `http` (the router). It
+//! serves any custom resource and knows none of ours.
+
+pub mod apply;
+pub mod auth;
+pub mod crd;
+pub mod error;
+pub mod http;
+pub mod patch;
+pub mod protobuf;
+pub mod registry;
+pub mod selector;
+pub mod show;
+pub mod store;
+pub mod types;

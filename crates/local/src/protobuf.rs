@@ -1,0 +1,1 @@
+//! Request bodies in protobuf, read into JSON.

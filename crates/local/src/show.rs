@@ -1,0 +1,1 @@
+//! How objects are shown: tables, discovery and OpenAPI.
