@@ -21,8 +21,14 @@ pub struct Id(u32);
 pub enum Form {
     Scalar(Scalar),
     Struct(Struct),
-    Map { values: Id, atomic: bool },
-    List { items: Id, kind: ListKind },
+    Map {
+        values: Id,
+        atomic: bool,
+    },
+    List {
+        items: Id,
+        kind: ListKind,
+    },
     /// Nothing is declared: maps are granular and lists atomic, as they come.
     Any,
 }
