@@ -34,15 +34,20 @@ pub(super) fn map(
         }
     }
     for (key, value) in patch {
-        if key == RETAIN_KEYS || key.starts_with(ORDER_PREFIX) || done.contains(&key.as_str()) {
-            continue;
+        if !is_directive(key) && !done.contains(&key.as_str()) {
+            field(&mut original, key, value, typed)?;
         }
-        match key.strip_prefix(DELETE_PREFIX) {
-            Some(name) => delete_scalars(&mut original, name, value),
-            None => field(&mut original, key, value, typed)?,
+    }
+    for (key, value) in patch {
+        if let Some(name) = key.strip_prefix(DELETE_PREFIX) {
+            delete_scalars(&mut original, name, value);
         }
     }
     Ok(original)
+}
+
+fn is_directive(key: &str) -> bool {
+    key == RETAIN_KEYS || key.starts_with(ORDER_PREFIX) || key.starts_with(DELETE_PREFIX)
 }
 
 /// `$patch` in a map.
@@ -68,12 +73,7 @@ fn retain_keys(original: &mut Fields, patch: &Fields) -> Result<(), String> {
     let broken = || "invalid patch format of retainKeys".to_owned();
     let retained = retained.as_array().ok_or_else(broken)?;
     let is_retained = |key: &String| retained.iter().any(|name| name == key);
-    let sets = |(key, value): &(&String, &Value)| {
-        !value.is_null()
-            && *key != RETAIN_KEYS
-            && !key.starts_with(ORDER_PREFIX)
-            && !key.starts_with(DELETE_PREFIX)
-    };
+    let sets = |(key, value): &(&String, &Value)| !value.is_null() && !is_directive(key);
     if !patch.iter().filter(sets).all(|(key, _)| is_retained(key)) {
         return Err(broken());
     }
@@ -132,12 +132,7 @@ fn plain(value: &Value) -> Option<Value> {
     match value {
         Value::Object(fields) if fields.contains_key(DIRECTIVE) => None,
         Value::Object(fields) => {
-            let fields = fields.iter().filter(|(key, value)| {
-                !value.is_null()
-                    && *key != RETAIN_KEYS
-                    && !key.starts_with(ORDER_PREFIX)
-                    && !key.starts_with(DELETE_PREFIX)
-            });
+            let fields = fields.iter().filter(|(key, value)| !value.is_null() && !is_directive(key));
             let fields = fields.filter_map(|(key, value)| Some((key.clone(), plain(value)?)));
             Some(Value::Object(fields.collect()))
         }
