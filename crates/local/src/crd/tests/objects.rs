@@ -170,7 +170,7 @@ fn a_spec_that_is_missing_or_no_object_is_told() {
         create(json!(5)).unwrap_err(),
         [
             "spec: Invalid value: \"integer\": spec in body must be of type object: \"integer\"",
-            ".spec.replicas: Invalid value: 0: .spec accessor error: 5 is of the type int64, expected map[string]interface{}",
+            ".spec.replicas: Invalid value: 0: .spec.replicas accessor error: 5 is of the type int64, expected map[string]interface{}",
             SKIPPED,
         ]
     );
