@@ -126,13 +126,13 @@ fn child<'a>(typed: Typed<'a>, name: &str) -> (Option<&'a Strategy>, Typed<'a>) 
     (field.map(|field| &field.strategy), inner)
 }
 
-/// A value that meets nothing to merge with: without nulls and directives. `None` if it is nothing
-/// but a directive.
+/// A value that meets nothing to merge with: without nulls and without what `$patch` speaks of.
 fn plain(value: &Value) -> Option<Value> {
     match value {
         Value::Object(fields) if fields.contains_key(DIRECTIVE) => None,
         Value::Object(fields) => {
-            let fields = fields.iter().filter(|(key, value)| !value.is_null() && !is_directive(key));
+            let fields =
+                fields.iter().filter(|(key, value)| !value.is_null() && !is_directive(key));
             let fields = fields.filter_map(|(key, value)| Some((key.clone(), plain(value)?)));
             Some(Value::Object(fields.collect()))
         }
@@ -180,7 +180,8 @@ fn list(
                     original[index] = Value::Object(map(old, fields, items)?);
                 }
             }
-            None => original.extend(plain(item)),
+            // As it is, directives included, as Kubernetes does; decoding then finds them unknown.
+            None => original.push(item.clone()),
         }
     }
     in_order(original, &patch, &before, Some(key))
@@ -296,13 +297,28 @@ fn agrees(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Str
     if patch.is_empty() || order.is_empty() {
         return Ok(());
     }
+    // Deletions have no place; other directives take one up once the order has come to its end.
+    let is_deletion = |item: &&Value| item.get(DIRECTIVE).is_some_and(|value| value == "delete");
+    let mut items = patch.iter().filter(|item| !is_deletion(item)).peekable();
     let mut places = order.iter();
-    for item in patch.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
-        if !places.any(|place| is_same(place, item, key)) {
-            let [patch, order] = [patch, order].map(|list| go_text(&Value::from(list.to_vec())));
-            return Err(format!(
-                "The order in patch list:\n{patch}\n doesn't match $setElementOrder list:\n{order}\n"
-            ));
+    while let Some(item) = items.peek() {
+        if item.get(DIRECTIVE).is_some() && places.len() > 0 {
+            items.next();
+            continue;
+        }
+        match places.next() {
+            Some(place) if is_same(place, item, key) => {
+                items.next();
+            }
+            Some(_) => {}
+            None => {
+                let [patch, order] =
+                    [patch, order].map(|list| go_text(&Value::from(list.to_vec())));
+                return Err(format!(
+                    "The order in patch list:\n{patch}\n doesn't match $setElementOrder \
+                     list:\n{order}\n"
+                ));
+            }
         }
     }
     Ok(())
