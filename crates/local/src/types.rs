@@ -3,9 +3,13 @@
 //! Built-in kinds take theirs from a table made once per Kubernetes version, custom kinds from
 //! their definition.
 
+mod builtin;
+
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+
+pub use builtin::{Builtin, builtin};
 
 /// The types of one table or of one version of a custom kind. They may refer to each other in circles.
 #[derive(Debug, Default)]
@@ -21,8 +25,14 @@ pub struct Id(u32);
 pub enum Form {
     Scalar(Scalar),
     Struct(Struct),
-    Map { values: Id, atomic: bool },
-    List { items: Id, kind: ListKind },
+    Map {
+        values: Id,
+        atomic: bool,
+    },
+    List {
+        items: Id,
+        kind: ListKind,
+    },
     /// Nothing is declared: maps are granular and lists atomic, as they come.
     Any,
 }
@@ -61,10 +71,25 @@ pub struct Field {
     pub default: Option<Value>,
     /// For the strategic merge of built-in kinds, where it differs from `form`.
     pub strategy: Strategy,
-    /// Whether zero values of this field are printed (a pointer in Go, or one without `omitempty`).
-    pub keeps_zero: bool,
+    /// What becomes of a zero value.
+    pub zero: Zero,
     /// The number in protobuf, for built-in kinds.
     pub number: Option<u32>,
+}
+
+/// What becomes of a field's zero value, be it absent, `0`, `""`, `false`, `[]` or `{}`. Built-in kinds
+/// pass through Go structs, whose declarations decide it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Zero {
+    /// Kept as it was given (a pointer, or any field of a custom kind).
+    #[default]
+    Kept,
+    /// As good as absent (`omitempty`).
+    Omitted,
+    /// Printed even when it was not given, as the zero value of its form.
+    Printed,
+    /// Printed even when it was not given, as `null`; if given empty, then empty.
+    PrintedNull,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,6 +106,36 @@ pub enum ListKind {
     Atomic,
     Set,
     Map { keys: Vec<String> },
+}
+
+/// A type and the table in which it stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Typed<'a> {
+    pub types: &'a Types,
+    pub id: Id,
+}
+
+impl Field {
+    /// A field of which nothing but the form is known.
+    pub fn new(form: Id) -> Field {
+        Field { form, default: None, strategy: Strategy::default(), zero: Zero::Kept, number: None }
+    }
+
+    /// Whether a zero value that was given is printed.
+    pub fn keeps_zero(&self) -> bool {
+        self.zero != Zero::Omitted
+    }
+}
+
+impl<'a> Typed<'a> {
+    pub fn form(&self) -> &'a Form {
+        self.types.get(self.id)
+    }
+
+    /// Another type of the same table.
+    pub fn at(&self, id: Id) -> Typed<'a> {
+        Typed { types: self.types, id }
+    }
 }
 
 impl Types {
