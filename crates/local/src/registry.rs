@@ -7,13 +7,15 @@ mod body;
 mod catalog;
 mod check;
 mod create;
+mod definitions;
 mod delete;
 mod events;
 mod janitor;
+mod kinds;
 mod list;
 mod patch;
 mod read;
-mod review;
+mod rights;
 mod scale;
 mod start;
 mod subresource;
@@ -30,6 +32,8 @@ pub use catalog::{Catalog, Served, Source};
 pub use delete::{DeleteOptions, Policy};
 pub use janitor::tend;
 pub use list::{ListOptions, Listed, Match};
+pub(crate) use list::forbidden as forbidden_option;
+pub use read::Selection;
 pub use patch::PatchKind;
 pub use start::Settings;
 pub use watch::{Event, Watch, WatchOptions};
@@ -121,13 +125,21 @@ impl Registry {
     }
 
     /// What is served now. It is made anew when a definition has changed.
+    ///
+    /// Must not be called while the state is held for reading.
     pub fn catalog(&self) -> Arc<Catalog> {
         let mut cached = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
         let at = self.store.read().changed(catalog::DEFINITIONS);
         match &*cached {
             Some(catalog) if catalog.at() == at => catalog.clone(),
             old => {
-                let fresh = Arc::new(Catalog::read(&self.store.read(), old.as_deref()));
+                let (at, definitions) = {
+                    let state = self.store.read();
+                    let all = state.list(catalog::DEFINITIONS, "");
+                    let all = all.map(|(_, object)| object.clone()).collect::<Vec<_>>();
+                    (state.changed(catalog::DEFINITIONS), all)
+                };
+                let fresh = Arc::new(Catalog::new(at, &definitions, old.as_deref()));
                 *cached = Some(fresh.clone());
                 fresh
             }

@@ -95,7 +95,12 @@ impl Served {
         }
     }
 
-    pub(super) fn unrecognized(&self, text: &str) -> Error {
+    /// A body that is not even JSON.
+    pub(crate) fn unreadable(&self, text: &str) -> Error {
+        self.unrecognized(&format!("couldn't get version/kind; json parse error: {text}"))
+    }
+
+    fn unrecognized(&self, text: &str) -> Error {
         let kind = &self.resource.kind;
         Error::BadRequest(format!(
             "the object provided is unrecognized (must be of type {kind}): {text}"

@@ -11,7 +11,7 @@ use crate::{
     builtin::{self, Resource, Storage},
     crd,
     error::{Error, Subject},
-    store::{Object, State},
+    store::Object,
     types::{self, Typed},
 };
 
@@ -66,12 +66,17 @@ impl Served {
         }
     }
 
+    /// What `show` needs to know.
+    pub(crate) fn shown(&self) -> &Resource {
+        &self.resource
+    }
+
     pub(super) fn is(&self, group: &str, plural: &str) -> bool {
         self.resource.group == group && self.resource.plural == plural
     }
 
     /// As errors about an object name it, by its plural.
-    pub(super) fn subject(&self, name: &str) -> Subject {
+    pub(crate) fn subject(&self, name: &str) -> Subject {
         Subject::new(&self.resource.group, &self.resource.plural, name)
     }
 
@@ -81,7 +86,7 @@ impl Served {
     }
 
     /// Whether the stored form is what readers of this version get.
-    pub(super) fn shows_as_stored(&self, object: &Object) -> bool {
+    pub(crate) fn shows_as_stored(&self, object: &Object) -> bool {
         match &self.source {
             Source::Builtin(_) => !matches!(self.resource.storage, Storage::Shared { .. }),
             Source::Custom(custom) => {
@@ -130,9 +135,9 @@ pub struct Catalog {
 
 impl Catalog {
     /// Definitions that have not changed are taken from the `old` one: compiling takes a while.
-    pub(super) fn read(state: &State, old: Option<&Self>) -> Self {
+    pub(super) fn new(at: u64, definitions: &[Arc<Object>], old: Option<&Self>) -> Self {
         let mut catalog = Self {
-            at: state.changed(DEFINITIONS),
+            at,
             served: Vec::new(),
             by_path: HashMap::new(),
             builtin_versions: BTreeSet::new(),
@@ -147,7 +152,7 @@ impl Catalog {
             };
             catalog.add(Served::new(resource.clone(), Source::Builtin(typed)));
         }
-        for (_, object) in state.list(DEFINITIONS, "") {
+        for object in definitions {
             catalog.define(object, old);
         }
         catalog

@@ -114,7 +114,6 @@ impl Registry {
             return Ok(before.clone());
         }
         let stored = tx.put(&key, served.to_stored(new));
-        self.after_update(tx, target, &key)?;
         Ok(served.show(&stored))
     }
 }
