@@ -18,7 +18,7 @@ impl Served {
         let causes = match &self.source {
             Source::Builtin(_) => builtin::validate(&self.resource, new, old),
             Source::Custom(custom) => {
-                let mut causes = builtin::validate_metadata(&self.resource, new, old);
+                let mut causes = builtin::metadata(&self.resource, new, old);
                 causes.extend(custom.version().validate(new, old));
                 causes
             }
