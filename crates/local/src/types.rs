@@ -4,10 +4,13 @@
 //! their definition.
 
 mod builtin;
+mod read;
+#[cfg(test)]
+mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use builtin::{Builtin, builtin};
 
@@ -75,6 +78,11 @@ pub struct Field {
     pub zero: Zero,
     /// The number in protobuf, for built-in kinds.
     pub number: Option<u32>,
+    /// In protobuf the field lies in an embedded message, and this is the number of that message.
+    pub within: Option<u32>,
+    pub required: bool,
+    /// An integer of 32 bits.
+    pub narrow: bool,
 }
 
 /// What becomes of a field's zero value, be it absent, `0`, `""`, `false`, `[]` or `{}`. Built-in kinds
@@ -118,7 +126,16 @@ pub struct Typed<'a> {
 impl Field {
     /// A field of which nothing but the form is known.
     pub fn new(form: Id) -> Field {
-        Field { form, default: None, strategy: Strategy::default(), zero: Zero::Kept, number: None }
+        Field {
+            form,
+            default: None,
+            strategy: Strategy::default(),
+            zero: Zero::Kept,
+            number: None,
+            within: None,
+            required: false,
+            narrow: false,
+        }
     }
 
     /// Whether a zero value that was given is printed.
@@ -135,6 +152,32 @@ impl<'a> Typed<'a> {
     /// Another type of the same table.
     pub fn at(&self, id: Id) -> Typed<'a> {
         Typed { types: self.types, id }
+    }
+
+    /// The object as Go prints it before anything is set: what is printed even when it is empty. A
+    /// custom kind has an empty map.
+    pub fn zero(&self) -> Value {
+        match self.form() {
+            Form::Struct(of) => {
+                let mut fields = Map::new();
+                for (name, field) in &of.fields {
+                    match field.zero {
+                        Zero::Printed => fields.insert(name.clone(), self.at(field.form).zero()),
+                        Zero::PrintedNull => fields.insert(name.clone(), Value::Null),
+                        Zero::Kept | Zero::Omitted => None,
+                    };
+                }
+                Value::Object(fields)
+            }
+            Form::Scalar(scalar) => match scalar {
+                Scalar::String | Scalar::Bytes => Value::from(""),
+                Scalar::Quantity => Value::from("0"),
+                Scalar::Integer | Scalar::Number | Scalar::IntOrString => Value::from(0),
+                Scalar::Boolean => Value::from(false),
+                Scalar::Time | Scalar::MicroTime | Scalar::Untyped => Value::Null,
+            },
+            Form::Map { .. } | Form::List { .. } | Form::Any => Value::Null,
+        }
     }
 }
 
@@ -153,5 +196,34 @@ impl Types {
 
     pub fn get(&self, id: Id) -> &Form {
         self.nodes.get(id.0 as usize).unwrap_or(&Form::Any)
+    }
+
+    /// Copies a type of another table with all that it refers to: custom kinds take their metadata
+    /// from the built-in ones.
+    pub fn import(&mut self, from: Typed<'_>) -> Id {
+        self.import_once(from, &mut HashMap::new())
+    }
+
+    fn import_once(&mut self, from: Typed<'_>, done: &mut HashMap<Id, Id>) -> Id {
+        if let Some(id) = done.get(&from.id) {
+            return *id;
+        }
+        let id = self.add(Form::Any);
+        done.insert(from.id, id);
+        let mut form = from.form().clone();
+        match &mut form {
+            Form::Struct(of) => {
+                let fields = of.fields.values_mut().map(|field| &mut field.form);
+                for inner in fields.chain(of.others.as_mut()) {
+                    *inner = self.import_once(from.at(*inner), done);
+                }
+            }
+            Form::Map { values: inner, .. } | Form::List { items: inner, .. } => {
+                *inner = self.import_once(from.at(*inner), done);
+            }
+            Form::Scalar(_) | Form::Any => {}
+        }
+        self.set(id, form);
+        id
     }
 }
