@@ -55,7 +55,7 @@ impl Server {
 
     /// For the network: every request has to prove who asks.
     pub fn router(self: &Arc<Self>) -> Router {
-        Router::new().fallback(answer).with_state(self.clone())
+        Router::new().fallback(respond).with_state(self.clone())
     }
 
     /// For clients in this process, which ask as `user`.
@@ -64,7 +64,7 @@ impl Server {
     }
 }
 
-async fn answer(State(server): State<Arc<Server>>, request: Request) -> Response {
+async fn respond(State(server): State<Arc<Server>>, request: Request) -> Response {
     answer::or_error(route(&server, request).await)
 }
 
@@ -77,6 +77,6 @@ async fn route(server: &Arc<Server>, request: Request<Body>) -> Result<Response,
     let asked = Asked { server, parts: &parts, query, user };
     match path {
         Path::Resource(resource) => handle::resource(asked, resource, body).await,
-        path => plain::answer(asked, path),
+        path => plain::document(asked, path),
     }
 }

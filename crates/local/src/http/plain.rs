@@ -11,7 +11,7 @@ use crate::error::Error;
 const MINOR: &str = "36";
 const LIKE: &str = "v1.36.3";
 
-pub(super) fn answer(asked: Asked<'_>, path: Path) -> Result<Response, Error> {
+pub(super) fn document(asked: Asked<'_>, path: Path) -> Result<Response, Error> {
     if asked.parts.method != Method::GET {
         return Err(Error::MethodNotAllowed);
     }

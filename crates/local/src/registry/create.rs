@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     Answer, Body, Registry, Served, Target, Write,
@@ -10,9 +10,9 @@ use super::{
     check::{suffix, uid},
 };
 use crate::{
-    apply, builtin,
+    apply,
     error::{CauseReason, Error},
-    store::{Key, Mode, Transaction},
+    store::{Mode, Transaction},
 };
 
 /// The longest base of a generated name.
