@@ -19,10 +19,10 @@ mod validate;
 mod tests;
 
 pub use create::{Context, Error, account_name, grace_period, on_create, on_update, wants_address};
-pub use decode::{Decoded, decode, decode_kind};
+pub use decode::{Decoded, decode, decode_kind, decode_metadata};
 pub(crate) use decode::{printed, zero};
 pub use defaults::default;
 pub use resources::{RESOURCES, Resource, Storage, Subresource, resource};
 pub use unsupported::{UNSUPPORTED, Unsupported, VOLUMES};
 pub(crate) use validate::selectors;
-pub use validate::{metadata, validate};
+pub use validate::{metadata as validate_metadata, validate};

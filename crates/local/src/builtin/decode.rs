@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 
 use super::{Resource, quantity::Quantity, time};
-use crate::types::{Field, Form, Scalar, Struct, Typed, Zero};
+use crate::types::{self, Field, Form, Scalar, Struct, Typed, Zero};
 
 /// An object as it would be printed, and the fields that it does not have.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,20 @@ pub fn decode_kind(
     }
     reader.unknown.sort();
     Ok(Decoded { object, unknown: reader.unknown })
+}
+
+/// Reads the metadata of an object of any kind in place and returns the fields that it does not have.
+pub fn decode_metadata(object: &mut Value) -> Result<Vec<String>, String> {
+    let typed = types::builtin().object_meta();
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or("ObjectMeta").to_owned();
+    let (Some(typed), Some(map)) = (typed, object.as_object_mut()) else { return Ok(Vec::new()) };
+    let mut reader = Reader { kind: &kind, path: "metadata".to_owned(), unknown: Vec::new() };
+    let metadata = match map.remove("metadata") {
+        None | Some(Value::Null) => zero(typed),
+        Some(metadata) => reader.value(metadata, typed)?,
+    };
+    map.insert("metadata".to_owned(), metadata);
+    Ok(reader.unknown)
 }
 
 struct Reader<'a> {
@@ -97,7 +111,9 @@ impl Reader<'_> {
             let given = map.remove(name).filter(|value| !value.is_null());
             let typed = typed.at(field.form);
             let value = match given {
-                Some(value) => Some(self.beneath(name, |reader| reader.value(value, typed))?),
+                Some(value) => {
+                    Some(self.beneath(name, |reader| reader.field(value, field, typed))?)
+                }
                 None => None,
             };
             if let Some(value) = printed(value, field, typed) {
@@ -115,6 +131,12 @@ impl Reader<'_> {
             }
         }
         Ok(Value::Object(out))
+    }
+
+    fn field(&mut self, value: Value, field: &Field, typed: Typed<'_>) -> Result<Value, String> {
+        let value = self.value(value, typed)?;
+        let wide = value.is_number() && value.as_i64().is_none_or(|n| i32::try_from(n).is_err());
+        if field.narrow && wide { Err(self.mismatch(&value, "int32")) } else { Ok(value) }
     }
 
     fn scalar(&self, value: Value, scalar: Scalar) -> Result<Value, String> {
@@ -149,7 +171,8 @@ impl Reader<'_> {
         let got = match value {
             Value::Null => "null".to_owned(),
             Value::Bool(_) => "bool".to_owned(),
-            Value::Number(number) if number.is_f64() => format!("number {number}"),
+            // Go names the number only when numbers as such would do.
+            Value::Number(number) if wanted.starts_with("int") => format!("number {number}"),
             Value::Number(_) => "number".to_owned(),
             Value::String(_) => "string".to_owned(),
             Value::Array(_) => "array".to_owned(),
