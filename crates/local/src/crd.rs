@@ -26,8 +26,8 @@ impl Definition {
         Ok(Self { versions: Vec::new() })
     }
 
-    pub fn resource(&self, _: &Version) -> Resource {
-        crate::builtin::RESOURCES[0].clone()
+    pub fn resources(&self) -> Vec<Resource> {
+        Vec::new()
     }
 }
 
@@ -51,4 +51,12 @@ pub fn accept_names(crd: &Value, others: &[&Value], time: &str) -> Value {
 pub fn terminating(crd: &Value, time: &str) -> Value {
     let _ = (crd, time);
     Value::Null
+}
+
+pub fn is_established(_: &Value) -> bool {
+    true
+}
+pub fn default_definition(_: &mut Value) {}
+pub fn validate_definition(_: &Value, _: Option<&Value>) -> Vec<Cause> {
+    Vec::new()
 }

@@ -47,7 +47,7 @@ use crate::{
 pub struct Registry {
     store: Store,
     catalog: Mutex<Option<Arc<Catalog>>>,
-    rights: Mutex<Option<(u64, Arc<auth::Rbac>)>>,
+    rights: Mutex<Option<(rights::At, Arc<auth::Rbac>)>>,
     settings: Settings,
 }
 

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     auth::User,
+    builtin::Storage,
     error::{Error, MediaType},
     registry::{Body, PatchKind, Served, Source, Target, Write},
 };
@@ -66,6 +67,9 @@ pub(super) async fn resource(
         name: path.name,
         subresource: path.subresource,
     };
+    if target.served.resource.storage == Storage::Nothing {
+        return asked.review(target, stream).await;
+    }
     match &*target.subresource {
         "" | "status" => asked.object(target, verb, stream).await,
         "scale" => asked.scale(target, verb, stream).await,
@@ -188,6 +192,17 @@ impl Asked<'_> {
             _ => return Err(Error::MethodNotAllowed),
         };
         Ok(answer::written(&served, answer, shape))
+    }
+
+    /// A question that is answered and forgotten.
+    async fn review(self, target: Target, stream: Stream) -> Result<Response, Error> {
+        let write = self.write("CreateOptions")?;
+        let body = self.body(&target.served, stream).await?;
+        let tokens = self.server.access.tokens.as_ref();
+        let answer = self.server.registry.review(&target, body, &write, tokens)?;
+        let mut response = answer::json(StatusCode::CREATED, &answer.body);
+        answer::warn(&mut response, &answer.warnings);
+        Ok(response)
     }
 
     async fn scale(self, target: Target, verb: &str, stream: Stream) -> Result<Response, Error> {

@@ -34,6 +34,12 @@ impl Asked<'_> {
                 let body = self.body(&served, stream).await?;
                 registry.finalize(target, body, write).await?
             }
+            ("token", "create") => {
+                let body = self.body(&served, stream).await?;
+                let tokens = self.server.access.tokens.as_ref().ok_or(Error::NoSuchResource)?;
+                let answer = registry.issue(&target, body, tokens).await?;
+                return Ok(answer::json(StatusCode::CREATED, &answer.body));
+            }
             _ => return Err(Error::NoSuchResource),
         };
         Ok(answer::written(&served, answer, shape))

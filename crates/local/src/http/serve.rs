@@ -18,10 +18,17 @@ use tokio::{
     net::{TcpListener, TcpStream},
     time::{sleep, timeout},
 };
-use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{
+        self, ServerConfig,
+        crypto::ring,
+        pki_types::{CertificateDer, PrivateKeyDer},
+    },
+};
 
 use super::Server;
-use crate::error::Error;
+use crate::{auth::Certificates, error::Error};
 
 /// Whoever says nothing must not hold a connection for ever.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -33,6 +40,20 @@ const HEADER_BYTES: u32 = 64 * 1024;
 pub struct Listener {
     pub socket: TcpListener,
     pub tls: Arc<ServerConfig>,
+}
+
+impl Listener {
+    /// With the certificate made for it.
+    pub fn new(socket: TcpListener, certificates: &Certificates) -> Result<Self, rustls::Error> {
+        let chain = certificates.chain.iter().map(|der| CertificateDer::from(der.clone()));
+        let key = PrivateKeyDer::Pkcs8(certificates.key.clone().into());
+        let mut tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain.collect(), key)?;
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self { socket, tls: Arc::new(tls) })
+    }
 }
 
 /// Serves until the store stops.

@@ -6,7 +6,6 @@ use super::{Served, Source, Target, Validation};
 use crate::{
     builtin,
     error::{Cause, CauseReason, Error, Subject},
-    types,
 };
 
 /// A parsed body.
@@ -35,7 +34,7 @@ impl Served {
                 (decoded.object, decoded.unknown)
             }
             Source::Custom(custom) => {
-                let mut unknown = read_metadata(&mut value, &self.resource.kind)
+                let mut unknown = builtin::decode_metadata(&mut value)
                     .map_err(|text| self.not_this_kind(&text))?;
                 unknown.extend(custom.version().prune(&mut value));
                 (value, unknown)
@@ -149,17 +148,6 @@ pub(super) fn judge_patch(
 
 fn strict(problems: &[String]) -> String {
     format!("strict decoding error: {}", problems.join(", "))
-}
-
-/// Metadata is the same for every kind, so that of custom ones is read as that of a built-in one.
-/// Returns the fields that it does not have.
-fn read_metadata(object: &mut Value, kind: &str) -> Result<Vec<String>, String> {
-    let Some(metadata) = object.get_mut("metadata") else { return Ok(Vec::new()) };
-    let Some(typed) = types::builtin().kind("v1", "ConfigMap") else { return Ok(Vec::new()) };
-    let alone = Value::from(Map::from_iter([("metadata".to_owned(), metadata.take())]));
-    let decoded = builtin::decode_kind("v1", kind, alone, typed)?;
-    *metadata = decoded.object.get("metadata").cloned().unwrap_or_else(|| Map::new().into());
-    Ok(decoded.unknown)
 }
 
 /// The object's metadata, made if it is missing or is not a map.

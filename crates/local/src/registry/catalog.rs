@@ -75,6 +75,11 @@ impl Served {
         self.resource.group == group && self.resource.plural == plural
     }
 
+    /// Whether its objects are definitions.
+    pub(super) fn defines(&self) -> bool {
+        self.is("apiextensions.k8s.io", "customresourcedefinitions")
+    }
+
     /// As errors about an object name it, by its plural.
     pub(crate) fn subject(&self, name: &str) -> Subject {
         Subject::new(&self.resource.group, &self.resource.plural, name)
@@ -118,6 +123,10 @@ impl Served {
 
     pub(super) fn default(&self, object: &mut Value) {
         match &self.source {
+            Source::Builtin(_) if self.defines() => {
+                builtin::default(&self.resource, object);
+                crd::default_definition(object);
+            }
             Source::Builtin(_) => builtin::default(&self.resource, object),
             Source::Custom(custom) => custom.version().default(object),
         }
@@ -171,12 +180,12 @@ impl Catalog {
             },
         };
         self.definitions.insert(name.to_owned(), (version, definition.clone()));
-        if !is_established(object.value()) {
+        if !crd::is_established(object.value()) {
             return;
         }
-        for (at, each) in definition.versions.iter().enumerate() {
-            if each.served {
-                let resource = definition.resource(each);
+        for resource in definition.resources() {
+            let at = definition.versions.iter().position(|each| each.name == resource.version);
+            if let Some(at) = at {
                 let custom = Custom { definition: definition.clone(), at, since: version };
                 self.add(Served::new(resource, Source::Custom(custom)));
             }
@@ -244,11 +253,4 @@ impl Catalog {
             served.resource.storage != Storage::Nothing && seen.insert(served.stored_as.clone())
         })
     }
-}
-
-fn is_established(definition: &Value) -> bool {
-    let conditions = definition.pointer("/status/conditions").and_then(Value::as_array);
-    conditions.into_iter().flatten().any(|condition| {
-        condition["type"] == "Established" && condition["status"] == "True"
-    })
 }

@@ -6,6 +6,7 @@ use super::{Registry, Served, Source, Target, body::meta};
 use crate::{
     apply,
     builtin::{self, Storage},
+    crd,
     error::{Cause, CauseReason, Error, Subject},
     store::{Key, Transaction},
 };
@@ -16,9 +17,14 @@ impl Served {
     /// Everything that is wrong with the object, as one error.
     pub(super) fn validate(&self, new: &Value, old: Option<&Value>) -> Result<(), Error> {
         let causes = match &self.source {
+            Source::Builtin(_) if self.defines() => {
+                let mut causes = builtin::validate(&self.resource, new, old);
+                causes.extend(crd::validate_definition(new, old));
+                causes
+            }
             Source::Builtin(_) => builtin::validate(&self.resource, new, old),
             Source::Custom(custom) => {
-                let mut causes = builtin::metadata(&self.resource, new, old);
+                let mut causes = builtin::validate_metadata(&self.resource, new, old);
                 causes.extend(custom.version().validate(new, old));
                 causes
             }

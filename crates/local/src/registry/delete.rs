@@ -110,7 +110,7 @@ impl Registry {
             check_namespace(&target.name)?;
             new["status"]["phase"] = "Terminating".into();
         }
-        let defined = served.is("apiextensions.k8s.io", "customresourcedefinitions");
+        let defined = served.defines();
         if defined && !old.is_deleting() {
             new["status"] = crd::terminating(&new, &Self::time(tx));
         }

@@ -38,10 +38,10 @@ impl Registry {
         if served.resource.custom {
             return Ok(());
         }
-        if served.is("apiextensions.k8s.io", "customresourcedefinitions") {
+        if served.defines() {
             definitions::accept(tx, object);
         }
-        self.check_rights(tx, target, object, None, write)?;
+        self.check_rights(target, object, None, write)?;
         let account = served.is("", "pods").then(|| {
             let name = builtin::account_name(object);
             tx.get(&Key::new(&ACCOUNTS.into(), &target.namespace, name))
@@ -77,9 +77,9 @@ impl Registry {
         let main = target.subresource.is_empty();
         if main {
             builtin::on_update(&served.resource, new, old);
-            self.check_rights(tx, target, new, Some(old), write)?;
+            self.check_rights(target, new, Some(old), write)?;
         }
-        if main && served.is("apiextensions.k8s.io", "customresourcedefinitions") {
+        if main && served.defines() {
             definitions::accept(tx, new);
         }
         Ok(())

@@ -4,14 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use super::{
-    Registry, Write, Validation,
-    create::Owners,
-};
+use super::{Registry, Target, Validation, Write, create::Owners};
 use crate::{
     auth::User,
     error::Error,
-    registry::Target,
     store::{Key, Mode, Store, Transaction},
 };
 
@@ -22,6 +18,8 @@ pub struct Settings {
     pub root_certificate: String,
     /// Where the API listens, if it does: the address of the Service `kubernetes`.
     pub port: Option<u16>,
+    /// For quick trials: whoever is known may do everything.
+    pub allows_everything: bool,
 }
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -46,10 +44,11 @@ impl Registry {
             self.add(tx, "", "namespaces", "", json!({"metadata": {"name": name}}))?;
         }
         self.add(tx, "storage.k8s.io", "storageclasses", "", storage_class())?;
-        self.add(tx, "", "services", "default", self.service())
+        self.add(tx, "", "services", "default", self.service())?;
+        self.furnish_rights(tx)
     }
 
-    fn add(
+    pub(super) fn add(
         &self,
         tx: &mut Transaction<'_>,
         group: &str,
@@ -98,12 +97,8 @@ impl Registry {
 }
 
 /// The server itself, which may do everything.
-pub(super) fn system() -> User {
-    User {
-        name: "system:apiserver".into(),
-        groups: vec!["system:masters".into(), "system:authenticated".into()],
-        ..User::default()
-    }
+fn system() -> User {
+    User { name: "system:apiserver".into(), ..User::admin() }
 }
 
 fn storage_class() -> Value {

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     apply,
     error::{Cause, CauseReason, Error},
-    store::{Object, Transaction},
+    store::{Mode, Object, Transaction},
 };
 
 /// Where a new uid stands decides how it is refused.
@@ -93,7 +93,7 @@ impl Registry {
         }
         check_finalizers(target, old, &new)?;
         served.validate(&new, Some(&before))?;
-        self.store_changed(tx, target, old, &before, new)
+        self.store_changed(tx, target, old, &before, new, write.mode)
     }
 
     /// By the rule that a write which changes nothing is none.
@@ -104,6 +104,7 @@ impl Registry {
         old: &Arc<Object>,
         before: &Value,
         new: Value,
+        mode: Mode,
     ) -> Result<Value, Error> {
         let (served, key) = (&target.served, target.key());
         if is_over(old, &new) {
@@ -114,7 +115,11 @@ impl Registry {
             return Ok(before.clone());
         }
         let stored = tx.put(&key, served.to_stored(new));
-        Ok(served.show(&stored))
+        let mut shown = served.show(&stored);
+        if mode == Mode::Try {
+            shown["metadata"]["resourceVersion"] = old.version().to_string().into();
+        }
+        Ok(shown)
     }
 }
 

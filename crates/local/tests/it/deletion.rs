@@ -93,7 +93,8 @@ async fn dependents_follow_their_last_owner() {
     let two = api.post(CONFIG_MAPS, config_map("two", json!({}))).await.is(201).body;
     owned(&api, "child", &[(&one, false), (&two, false)]).await;
     api.delete(&at("one")).await.is(200);
-    let left = api.until(&at("child"), |answer| {
+    let child = at("child");
+    let left = api.until(&child, |answer| {
         answer.body["metadata"]["ownerReferences"].as_array().is_some_and(|owners| owners.len() == 1)
     });
     assert_eq!(left.await.body["metadata"]["ownerReferences"][0]["name"], "two");

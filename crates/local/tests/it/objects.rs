@@ -107,8 +107,9 @@ async fn a_write_that_changes_nothing_is_none() {
     let path = format!("{CONFIG_MAPS}/a");
     let made = api.post(CONFIG_MAPS, config_map("a", json!({"k": "1"}))).await.is(201);
     for manager in ["test", "other"] {
-        let put = api.put(&format!("{path}?fieldManager={manager}"), config_map("a", json!({"k": "1"})));
-        assert_eq!(put.await.is(200).body, made.body);
+        let path = format!("{path}?fieldManager={manager}");
+        let put = api.put(&path, config_map("a", json!({"k": "1"}))).await.is(200);
+        assert_eq!(put.body, made.body);
     }
     let merged = api.merge(&path, json!({"data": {"k": "1"}})).await.is(200);
     assert_eq!(merged.body, made.body);
@@ -212,8 +213,8 @@ async fn generations_count_what_is_wanted() {
     let path = format!("{path}/d");
     let labelled = api.merge(&path, json!({"metadata": {"labels": {"x": "y"}}})).await.is(200);
     assert_eq!(generation(&labelled.body), 1);
-    let seen = api.merge(&format!("{path}/status"), json!({"status": {"replicas": 3}, "spec": {"replicas": 9}}));
-    let seen = seen.await.is(200);
+    let both = json!({"status": {"replicas": 3}, "spec": {"replicas": 9}});
+    let seen = api.merge(&format!("{path}/status"), both).await.is(200);
     assert_eq!((generation(&seen.body), &seen.body["status"]["replicas"]), (1, &json!(3)));
     assert_eq!(seen.body["spec"]["replicas"], 1);
     let scaled = api.merge(&format!("{path}/scale"), json!({"spec": {"replicas": 2}})).await.is(200);
