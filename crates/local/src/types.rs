@@ -4,7 +4,7 @@
 //! their definition.
 
 mod builtin;
-mod read;
+pub(crate) mod read;
 #[cfg(test)]
 mod tests;
 

@@ -13,16 +13,16 @@ use std::collections::HashMap;
 use super::{Field, Form, Id, ListKind, Scalar, Struct, Types, Zero};
 
 #[derive(Default)]
-pub(super) struct Read<'a> {
-    pub(super) types: Types,
+pub(crate) struct Read<'a> {
+    pub(crate) types: Types,
     /// `apiVersion`, `kind` and name of the type.
-    pub(super) kinds: Vec<(&'a str, &'a str, &'a str)>,
-    pub(super) named: HashMap<&'a str, Id>,
+    pub(crate) kinds: Vec<(&'a str, &'a str, &'a str)>,
+    pub(crate) named: HashMap<&'a str, Id>,
     /// Forms that have no name, by their text.
     forms: HashMap<&'a str, Id>,
 }
 
-pub(super) fn read(text: &str) -> Read<'_> {
+pub(crate) fn read(text: &str) -> Read<'_> {
     let mut read = Read::default();
     let mut current: Option<(Id, Struct)> = None;
     for line in text.lines() {
