@@ -3,7 +3,7 @@
 //!
 //! The order is [`decode`], [`default`], [`on_create`] or [`on_update`], [`validate`].
 
-mod causes;
+pub(crate) mod causes;
 mod create;
 mod decode;
 mod defaults;

@@ -104,6 +104,9 @@ pub enum Error {
     Unspecific(String),
     #[error("the server rejected our request due to an error in our request")]
     RejectedPatch,
+    /// More operations than are done at once.
+    #[error("{0}")]
+    PatchTooLarge(String),
     #[error("{0}")]
     MediaType(MediaType),
     #[error("only the following media types are accepted: application/json")]

@@ -14,7 +14,7 @@ mod status;
 mod stream;
 mod watches;
 
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use axum::{
     Extension, Router,
@@ -22,6 +22,8 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
+
+use futures::FutureExt;
 
 use access::Identity;
 use answer::json;
@@ -65,7 +67,12 @@ impl Server {
 }
 
 async fn respond(State(server): State<Arc<Server>>, request: Request) -> Response {
-    answer::or_error(route(&server, request).await)
+    // A mistake in answering one request must not reach the next one's client.
+    let answered = AssertUnwindSafe(route(&server, request)).catch_unwind().await;
+    answer::or_error(answered.unwrap_or_else(|_| {
+        tracing::error!("an answer failed inside");
+        Err(Error::Internal)
+    }))
 }
 
 async fn route(server: &Arc<Server>, request: Request<Body>) -> Result<Response, Error> {

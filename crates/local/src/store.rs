@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 pub use history::{Change, Cursor, Expired};
 pub use object::{Key, Object};
-pub use state::State;
+pub use state::{Entry, State};
 pub use writer::Transaction;
 
 /// What time it is. Tests bring their own.

@@ -83,7 +83,7 @@ pub(super) fn shaped(served: &Served, object: &Value, shape: Shape) -> Value {
         Form::Whole => object.clone(),
         Form::Metadata => metadata(object),
         Form::Table => {
-            let mut table = show::table(&served.shown(), &[object], shape.now);
+            let mut table = show::table(served.shown(), &[object], shape.now);
             if let Some(version) = object.pointer("/metadata/resourceVersion") {
                 table["metadata"] = json!({ "resourceVersion": version });
             }
@@ -170,7 +170,7 @@ pub(super) fn list(served: &Served, listed: &Listed, shape: Shape) -> Response {
         Form::Table => {
             let objects: Vec<_> = listed.objects.iter().map(|each| served.show(each)).collect();
             let objects: Vec<_> = objects.iter().collect();
-            let mut table = show::table(&served.shown(), &objects, shape.now);
+            let mut table = show::table(served.shown(), &objects, shape.now);
             table["metadata"] = metadata.into();
             bring(&mut table, &objects, shape.rows);
             json(StatusCode::OK, &table)

@@ -68,7 +68,7 @@ fn code(error: &Error) -> (u16, &'static str) {
         Error::Unspecific(_) => (500, ""),
         Error::MediaType(_) => (415, "UnsupportedMediaType"),
         Error::NotAcceptable => (406, "NotAcceptable"),
-        Error::TooLarge { .. } => (413, "RequestEntityTooLarge"),
+        Error::TooLarge { .. } | Error::PatchTooLarge(_) => (413, "RequestEntityTooLarge"),
         Error::Expired { .. } => (410, "Expired"),
         Error::NotYet { .. } => (504, "Timeout"),
         Error::Unauthorized => (401, "Unauthorized"),

@@ -11,6 +11,8 @@ use crate::{
     store::{Key, Transaction},
 };
 
+const OLD_ENDPOINTS: &str =
+    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 pub(super) const NAMESPACES: &str = "/namespaces";
 
 impl Served {
@@ -65,6 +67,7 @@ impl Served {
     pub(super) fn warnings(&self) -> Vec<String> {
         match self.resource.storage {
             Storage::WithoutEffect => self.resource.warning().into_iter().collect(),
+            _ if self.is("", "endpoints") => vec![OLD_ENDPOINTS.to_owned()],
             _ => Vec::new(),
         }
     }
@@ -115,6 +118,29 @@ impl Target {
 impl Registry {
     pub(super) fn time(tx: &Transaction<'_>) -> String {
         super::seconds(tx.now())
+    }
+}
+
+/// How deep a stored object may nest, its owners included: deeper ones could not be read again.
+const DEEPEST: usize = 120;
+
+pub(super) fn check_depth(object: &Value) -> Result<(), Error> {
+    let mut level: Vec<&Value> = vec![object];
+    for _ in 0..DEEPEST {
+        level = level.into_iter().flat_map(children).collect();
+        if level.is_empty() {
+            return Ok(());
+        }
+    }
+    let text = format!("the object and its managedFields nest more than {DEEPEST} levels deep");
+    Err(Error::BadRequest(text))
+}
+
+fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
+    match value {
+        Value::Object(map) => Box::new(map.values()),
+        Value::Array(list) => Box::new(list.iter()),
+        _ => Box::new(std::iter::empty()),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     Answer, Body, Registry, Served, Target, Write,
     body::{meta, metadata_mut, set},
-    check::{suffix, uid},
+    check::{check_depth, suffix, uid},
 };
 use crate::{
     apply,
@@ -84,6 +84,7 @@ impl Registry {
         if tx.get(&key).is_some() {
             return Err(Error::AlreadyExists(served.subject(key.name())));
         }
+        check_depth(&object)?;
         let stored = tx.put(&key, served.to_stored(object));
         self.after_create(tx, target, &key)?;
         let mut shown = served.show(&stored);

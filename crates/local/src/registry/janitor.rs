@@ -11,7 +11,7 @@ mod namespace;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::{Registry, Target, check::NAMESPACES};
 use crate::{
@@ -39,8 +39,9 @@ pub async fn tend(registry: Arc<Registry>) {
     let start = registry.store.read().version();
     let mut cursor = registry.store.follow(start);
     registry.tidy(registry.everything()).await;
+    let mut sweep = Instant::now() + SWEEP;
     loop {
-        match timeout(SWEEP, cursor.next(None)).await {
+        match timeout_at(sweep, cursor.next(None)).await {
             Ok(Ok(changes)) if changes.is_empty() => return,
             Ok(Ok(changes)) => {
                 let work = registry.work(&changes);
@@ -51,7 +52,10 @@ pub async fn tend(registry: Arc<Registry>) {
                 cursor = registry.store.follow(registry.store.read().version());
                 registry.tidy(registry.everything()).await;
             }
-            Err(_) => registry.sweep_events().await,
+            Err(_) => {
+                registry.sweep_events().await;
+                sweep = Instant::now() + SWEEP;
+            }
         }
     }
 }

@@ -163,6 +163,7 @@ pub(super) fn patched(
         patch::Error::Decode(_) => Error::BadRequest(error.to_string()),
         patch::Error::Rejected => Error::RejectedPatch,
         patch::Error::Strategic(text) => Error::Unspecific(text),
+        patch::Error::TooLarge(_) => Error::PatchTooLarge(error.to_string()),
     })
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     Answer, Body, Registry, Source, Target, Write,
     body::{meta, metadata_mut, set},
-    check::parse_version,
+    check::{check_depth, parse_version},
     create::Owners,
 };
 use crate::{
@@ -114,6 +114,7 @@ impl Registry {
         if apply::same_but_times(before, &new) {
             return Ok(before.clone());
         }
+        check_depth(&new)?;
         let stored = tx.put(&key, served.to_stored(new));
         let mut shown = served.show(&stored);
         if mode == Mode::Try {

@@ -19,6 +19,8 @@ const FORMAT: &str = "format";
 /// Raised when a program of today could not read what one of tomorrow writes.
 const KNOWN_FORMAT: u64 = 1;
 
+type Row = (String, Vec<u8>);
+
 pub(super) struct Disk {
     database: Database,
 }
@@ -60,8 +62,8 @@ impl Disk {
         Ok(state)
     }
 
-    #[allow(clippy::type_complexity, reason = "said once, read once")]
-    fn read_all(&self) -> Result<(Option<(u64, u64)>, Vec<(String, Vec<u8>)>), redb::Error> {
+    /// Format and version, if anything has ever been stored, and the rows.
+    fn read_all(&self) -> Result<(Option<(u64, u64)>, Vec<Row>), redb::Error> {
         let read = self.database.begin_read()?;
         let meta = match read.open_table(META) {
             Err(redb::TableError::TableDoesNotExist(_)) => return Ok((None, Vec::new())),

@@ -13,6 +13,8 @@ use super::{
     history::History,
 };
 
+/// The key within a resource, and what is there.
+pub type Entry = (Arc<str>, Arc<Object>);
 pub(super) type Objects = BTreeMap<Arc<str>, Arc<Object>>;
 
 pub struct State {
@@ -75,7 +77,7 @@ impl State {
         resource: &str,
         prefix: &str,
         version: u64,
-    ) -> Result<Vec<(Arc<str>, Arc<Object>)>, Expired> {
+    ) -> Result<Vec<Entry>, Expired> {
         let undone = self.history.undo(version)?;
         let mut all: Objects =
             self.list(resource, prefix).map(|(key, object)| (key.clone(), object.clone())).collect();

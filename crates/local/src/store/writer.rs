@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    Change, Error, Key, Mode, Object, Shared, State, disk::Disk, state::Objects,
+    Change, Error, Key, Mode, Object, Shared, State, disk::Disk, state::{Entry, Objects},
 };
 
 /// How many changes share one commit at most, so that the first does not wait for ever.
@@ -137,7 +137,7 @@ impl Transaction<'_> {
     }
 
     /// In the order of the keys; see [`State::list`].
-    pub fn list(&self, resource: &str, prefix: &str) -> Vec<(Arc<str>, Arc<Object>)> {
+    pub fn list(&self, resource: &str, prefix: &str) -> Vec<Entry> {
         let found = self.state.list(resource, prefix);
         let mut all: Objects = found.map(|(key, object)| (key.clone(), object.clone())).collect();
         for change in &self.changes {
