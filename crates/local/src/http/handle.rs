@@ -61,20 +61,19 @@ pub(super) async fn resource(
     };
     check_scope(&served, &path, verb)?;
     check_verb(&served, &path, verb)?;
+    let deprecation = match &served.source {
+        Source::Custom(custom) => custom.version().deprecation.clone(),
+        Source::Builtin(_) => None,
+    };
     let target = Target {
         served,
         namespace: path.namespace,
         name: path.name,
         subresource: path.subresource,
     };
-    if target.served.resource.storage == Storage::Nothing {
-        return asked.review(target, stream).await;
-    }
-    match &*target.subresource {
-        "" | "status" => asked.object(target, verb, stream).await,
-        "scale" => asked.scale(target, verb, stream).await,
-        _ => asked.other(target, verb, stream).await,
-    }
+    let mut response = asked.answer(target, verb, stream).await?;
+    answer::warn(&mut response, deprecation.as_slice());
+    Ok(response)
 }
 
 /// Objects of namespaces are named with theirs, others without.
@@ -142,6 +141,17 @@ impl Asked<'_> {
         }
         let bytes = body::read(stream).await?;
         body::parse(format, &bytes).map_err(|text| served.unreadable(&text))
+    }
+
+    async fn answer(self, target: Target, verb: &str, stream: Stream) -> Result<Response, Error> {
+        if target.served.resource.storage == Storage::Nothing {
+            return self.review(target, stream).await;
+        }
+        match &*target.subresource {
+            "" | "status" => self.object(target, verb, stream).await,
+            "scale" => self.scale(target, verb, stream).await,
+            _ => self.other(target, verb, stream).await,
+        }
     }
 
     async fn object(self, target: Target, verb: &str, stream: Stream) -> Result<Response, Error> {

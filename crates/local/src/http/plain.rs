@@ -46,6 +46,7 @@ fn other(asked: &Asked<'_>) -> Result<Response, Error> {
     let tokens = || asked.server.access.tokens.as_ref().ok_or(Error::NoSuchPath);
     match asked.parts.uri.path() {
         "/healthz" | "/livez" | "/readyz" => health(asked),
+        "/metrics" => Ok(metrics(asked)),
         "/version" => Ok(answer::json(StatusCode::OK, &version())),
         "/openid/v1/jwks" => Ok(answer::json(StatusCode::OK, &tokens()?.jwks())),
         "/.well-known/openid-configuration" => {
@@ -61,6 +62,21 @@ fn health(asked: &Asked<'_>) -> Result<Response, Error> {
         false => Ok(plain(StatusCode::OK, "ok")),
         true => Err(Error::Store),
     }
+}
+
+/// What can be counted without keeping count.
+fn metrics(asked: &Asked<'_>) -> Response {
+    let state = asked.server.registry.store().read();
+    let mut text = String::from("# TYPE windlass_local_objects gauge\n");
+    let mut resources: Vec<_> = state.resources().collect();
+    resources.sort();
+    for resource in resources {
+        let count = state.count(resource);
+        text += &format!("windlass_local_objects{{resource={resource:?}}} {count}\n");
+    }
+    text += "# TYPE windlass_local_version counter\n";
+    text += &format!("windlass_local_version {}\n", state.version());
+    plain(StatusCode::OK, text)
 }
 
 fn version() -> Value {

@@ -25,8 +25,8 @@ impl IntoResponse for Error {
     }
 }
 
-pub(super) fn plain(code: StatusCode, text: &'static str) -> Response {
-    let mut response = Response::new(Body::from(text));
+pub(super) fn plain(code: StatusCode, text: impl Into<Body>) -> Response {
+    let mut response = Response::new(text.into());
     *response.status_mut() = code;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, plain);

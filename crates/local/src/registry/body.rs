@@ -31,7 +31,12 @@ impl Served {
             Source::Builtin(typed) => {
                 let decoded = builtin::decode(&self.resource, value, *typed);
                 let decoded = decoded.map_err(|text| self.not_this_kind(&text))?;
-                (decoded.object, decoded.unknown)
+                let mut object = decoded.object;
+                if self.is("", "secrets") {
+                    // What is written as text is stored, and owned, as data.
+                    builtin::on_update(&self.resource, &mut object, &Value::Null);
+                }
+                (object, decoded.unknown)
             }
             Source::Custom(custom) => {
                 let mut unknown = builtin::decode_metadata(&mut value)

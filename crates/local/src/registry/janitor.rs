@@ -4,6 +4,7 @@
 //! It reads every change, and at the start looks at every object once, so nothing is missed by a
 //! stop in between.
 
+mod claims;
 mod collect;
 mod definition;
 mod namespace;
@@ -104,6 +105,7 @@ impl Registry {
     async fn tidy(self: &Arc<Self>, work: Work) {
         for key in &work.objects {
             self.collect(key).await;
+            self.release_storage(key).await;
             if *key.resource == *super::catalog::DEFINITIONS {
                 self.clean_up(key).await;
             }

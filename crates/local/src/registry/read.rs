@@ -33,8 +33,7 @@ impl Selection {
             ),
         };
         Ok(Self {
-            labels: Labels::parse(labels)
-                .map_err(|error| bad(format!("unable to parse requirement: {error}")))?,
+            labels: Labels::parse(labels).map_err(|error| bad(error.to_string()))?,
             fields: Fields::parse(fields, &selectable).map_err(|error| bad(error.to_string()))?,
         })
     }
