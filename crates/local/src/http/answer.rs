@@ -8,11 +8,11 @@ use http::{HeaderValue, StatusCode, header};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{negotiate::Form, query::Query};
+use super::negotiate::Form;
 use crate::{
     error::Error,
     registry::{Answer, Listed, Served},
-    show,
+    show::{Include, partial_metadata},
     store::Object,
 };
 
@@ -20,27 +20,9 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     pub(super) form: Form,
-    pub(super) rows: Rows,
+    /// What the rows of a table bring along.
+    pub(super) include: Include,
     pub(super) now: Timestamp,
-}
-
-/// What the rows of a table bring along.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rows {
-    Nothing,
-    Metadata,
-    Object,
-}
-
-impl Rows {
-    pub(super) fn parse(query: &Query) -> Result<Self, Error> {
-        match query.get("includeObject") {
-            "" | "Metadata" => Ok(Self::Metadata),
-            "None" => Ok(Self::Nothing),
-            "Object" => Ok(Self::Object),
-            other => Err(Error::BadRequest(format!("unrecognized includeObject value: {other:?}"))),
-        }
-    }
 }
 
 pub(super) fn json_bytes(code: StatusCode, bytes: impl Into<Body>) -> Response {
@@ -81,36 +63,14 @@ pub(super) fn warn(response: &mut Response, warnings: &[String]) {
 pub(super) fn shaped(served: &Served, object: &Value, shape: Shape) -> Value {
     match shape.form {
         Form::Whole => object.clone(),
-        Form::Metadata => metadata(object),
+        Form::Metadata => partial_metadata(object),
         Form::Table => {
-            let mut table = show::table(served.shown(), &[object], shape.now);
+            let mut table = served.table(&[object], shape.include, shape.now);
             if let Some(version) = object.pointer("/metadata/resourceVersion") {
                 table["metadata"] = json!({ "resourceVersion": version });
             }
-            bring(&mut table, &[object], shape.rows);
             table
         }
-    }
-}
-
-fn metadata(object: &Value) -> Value {
-    json!({
-        "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": object.get("metadata"),
-    })
-}
-
-/// Puts into the rows what they are to bring along.
-fn bring(table: &mut Value, objects: &[&Value], rows: Rows) {
-    let Some(lines) = table.get_mut("rows").and_then(Value::as_array_mut) else { return };
-    for (line, object) in lines.iter_mut().zip(objects) {
-        let Some(line) = line.as_object_mut() else { continue };
-        match rows {
-            Rows::Nothing => line.remove("object"),
-            Rows::Metadata => line.insert("object".into(), metadata(object)),
-            Rows::Object => line.insert("object".into(), (*object).clone()),
-        };
     }
 }
 
@@ -158,7 +118,7 @@ pub(super) fn list(served: &Served, listed: &Listed, shape: Shape) -> Response {
     match shape.form {
         Form::Whole => whole_list(served, listed, &metadata.into()),
         Form::Metadata => {
-            let objects = listed.objects.iter().map(|object| self::metadata(&served.show(object)));
+            let objects = listed.objects.iter().map(|object| partial_metadata(&served.show(object)));
             let list = json!({
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": "meta.k8s.io/v1",
@@ -170,9 +130,8 @@ pub(super) fn list(served: &Served, listed: &Listed, shape: Shape) -> Response {
         Form::Table => {
             let objects: Vec<_> = listed.objects.iter().map(|each| served.show(each)).collect();
             let objects: Vec<_> = objects.iter().collect();
-            let mut table = show::table(served.shown(), &objects, shape.now);
+            let mut table = served.table(&objects, shape.include, shape.now);
             table["metadata"] = metadata.into();
-            bring(&mut table, &objects, shape.rows);
             json(StatusCode::OK, &table)
         }
     }

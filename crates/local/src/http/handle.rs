@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     Server,
-    answer::{self, Rows, Shape},
+    answer::{self, Shape},
     body::{self, Format},
     negotiate,
     path,
@@ -23,6 +23,7 @@ use crate::{
     builtin::Storage,
     error::{Error, MediaType},
     registry::{Body, PatchKind, Served, Source, Target, Write},
+    show::Include,
 };
 
 /// A request whose sender is known and may ask this.
@@ -119,9 +120,15 @@ impl Asked<'_> {
     pub(super) fn shape(&self) -> Result<Shape, Error> {
         Ok(Shape {
             form: negotiate::form(self.headers())?,
-            rows: Rows::parse(&self.query)?,
+            include: self.include()?,
             now: self.server.registry.store().now(),
         })
+    }
+
+    fn include(&self) -> Result<Include, Error> {
+        let asked = self.query.get("includeObject");
+        let unknown = || Error::BadRequest(format!("unrecognized includeObject value: {asked:?}"));
+        Include::parse(asked).ok_or_else(unknown)
     }
 
     pub(super) fn write(&self, options: &str) -> Result<Write, Error> {

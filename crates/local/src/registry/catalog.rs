@@ -5,12 +5,14 @@ use std::{
     sync::Arc,
 };
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
     builtin::{self, Resource, Storage},
     crd,
     error::{Error, Subject},
+    show::{self, Include},
     store::Object,
     types::{self, Typed},
 };
@@ -66,9 +68,12 @@ impl Served {
         }
     }
 
-    /// What `show` needs to know.
-    pub(crate) fn shown(&self) -> &Resource {
-        &self.resource
+    pub(crate) fn table(&self, objects: &[&Value], include: Include, now: Timestamp) -> Value {
+        let columns = match &self.source {
+            Source::Builtin(_) => None,
+            Source::Custom(custom) => Some(&*custom.version().columns),
+        };
+        show::table(&self.resource, columns, objects, include, now)
     }
 
     pub(super) fn is(&self, group: &str, plural: &str) -> bool {
