@@ -1,11 +1,6 @@
 //! The file.
 
-use std::{
-    fs::OpenOptions,
-    os::unix::fs::OpenOptionsExt,
-    path::Path,
-    sync::Arc,
-};
+use std::{fs::OpenOptions, os::unix::fs::OpenOptionsExt, path::Path, sync::Arc};
 
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, backends::InMemoryBackend};
 
