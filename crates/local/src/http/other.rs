@@ -91,7 +91,8 @@ impl Asked<'_> {
             }
         }
         if !self.query.get("sinceSeconds").is_empty() && !self.query.get("sinceTime").is_empty() {
-            let message = "Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified";
+            let message =
+                "Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified";
             return Err(invalid("", CauseReason::Forbidden, message));
         }
         let names = |field: &str| {
@@ -106,9 +107,7 @@ impl Asked<'_> {
             ))),
             "" => Ok(()),
             name if own.contains(&name) || initial.contains(&name) => Ok(()),
-            name => {
-                Err(Error::BadRequest(format!("container {name} is not valid for pod {pod}")))
-            }
+            name => Err(Error::BadRequest(format!("container {name} is not valid for pod {pod}"))),
         }
     }
 }

@@ -171,8 +171,8 @@ impl Registry {
         let account = self.get(target, None).await?;
         let mut body = read_request(body)?;
         let subject = Subject::new("authentication.k8s.io", "TokenRequest", &target.name);
-        let (audiences, seconds) = auth::token_request(&body)
-            .map_err(|causes| Error::Invalid { subject, causes })?;
+        let (audiences, seconds) =
+            auth::token_request(&body).map_err(|causes| Error::Invalid { subject, causes })?;
         let request = TokenRequest {
             namespace: target.namespace.clone(),
             account: target.name.clone(),

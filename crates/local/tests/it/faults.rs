@@ -39,7 +39,8 @@ async fn bodies_that_are_no_objects() {
 async fn subresources_that_are_sent_nonsense() {
     let api = Api::new().await;
     let pods = "/api/v1/namespaces/default/pods";
-    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let pod =
+        json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     api.post(pods, pod).await.is(201);
     let deployments = "/apis/apps/v1/namespaces/default/deployments";
     api.post(deployments, crate::objects::deployment("d")).await.is(201);
