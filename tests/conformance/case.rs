@@ -1,6 +1,10 @@
 //! A case as data: requests, what is kept of the answers, and what the answers must be.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -96,26 +100,35 @@ pub(crate) struct Want {
 }
 
 /// All cases in the order of their names.
-pub(crate) fn load_all(folder: &Path) -> Vec<Case> {
+pub(crate) fn load_all() -> Vec<Case> {
     let mut paths: Vec<_> =
-        fs::read_dir(folder.join("cases")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        fs::read_dir(folder().join("cases")).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
     paths.sort();
-    paths.iter().map(|path| load(folder, path)).collect()
+    paths.iter().map(|path| load(path)).collect()
 }
 
-fn load(folder: &Path, path: &Path) -> Case {
+fn load(path: &Path) -> Case {
     let mut case: Case = parse(path);
     case.name = path.file_stem().unwrap().to_string_lossy().into_owned();
     let mut steps = Vec::new();
     for given in &case.given {
-        steps.extend(parse::<Vec<Step>>(&folder.join("given").join(format!("{given}.yaml"))));
+        steps.extend(self::given(given));
     }
     case.steps.splice(0..0, steps);
     case
 }
 
-fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> T {
+/// Steps that several cases begin with.
+pub(crate) fn given(name: &str) -> Vec<Step> {
+    parse(&folder().join("given").join(format!("{name}.yaml")))
+}
+
+pub(crate) fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance")
+}
+
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> T {
     let text = fs::read_to_string(path).unwrap();
     serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

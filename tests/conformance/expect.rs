@@ -58,8 +58,8 @@ impl Check<'_> {
         if let Some(causes) = &want.causes {
             let mut causes = causes.clone();
             let mut seen = causes_of(body);
-            if want.any_order {
-                causes.sort_by_key(|cause| cause.iter().take(2).rev().cloned().collect::<Vec<_>>());
+            if want.any_order || are_conflicts(&seen) {
+                causes.sort_by_key(|cause| [cause.get(1).cloned(), cause.first().cloned()]);
                 sort(&mut seen);
             }
             self.causes(&causes, &seen);
@@ -197,6 +197,11 @@ impl Check<'_> {
 /// By field, then by reason.
 pub(crate) fn sort(causes: &mut [Value]) {
     causes.sort_by_cached_key(|cause| ["field", "reason"].map(|part| cause[part].to_string()));
+}
+
+/// Kubernetes goes through the managers of a conflict in any order.
+pub(crate) fn are_conflicts(causes: &[Value]) -> bool {
+    causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict")
 }
 
 /// Kubernetes runs some checks twice; a cause that is told again is the same cause.

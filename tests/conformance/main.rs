@@ -9,11 +9,11 @@
 
 mod case;
 mod expect;
+mod history;
 mod normal;
 mod run;
 mod server;
-
-use std::path::Path;
+mod transcript;
 
 use futures::{StreamExt, future::join_all, stream};
 
@@ -27,7 +27,7 @@ const AT_ONCE: usize = 6;
 async fn both_servers_answer_every_case_alike() {
     let servers = Server::all().await;
     let chosen = std::env::var("WINDLASS_CASES").unwrap_or_default();
-    let mut cases = case::load_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance"));
+    let mut cases = case::load_all();
     cases.retain(|case| chosen.split(',').any(|chosen| case.name.starts_with(chosen)));
     // A restart would disturb the others.
     let (alone, together): (Vec<_>, Vec<_>) = cases.iter().partition(|case| case.restarts());

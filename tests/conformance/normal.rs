@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     case::{Compare, Step},
-    expect::{brief, causes_of, sort},
+    expect::{are_conflicts, brief, causes_of, sort},
     run::{Answer, Record},
 };
 
@@ -173,13 +173,17 @@ fn loosen(body: &mut Value, step: &Step) {
         *body = Value::String(pattern.clone());
     }
     let mut once = causes_of(body);
-    if want.any_order {
+    let any_order = want.any_order || are_conflicts(&once);
+    if any_order {
         sort(&mut once);
     }
     if !once.is_empty() {
         body["details"]["causes"] = Value::Array(once);
     }
-    let Some(causes) = &want.causes else { return };
+    let Some(mut causes) = want.causes.clone() else { return };
+    if any_order {
+        causes.sort_by_key(|cause| [cause.get(1).cloned(), cause.first().cloned()]);
+    }
     let seen = body.pointer_mut("/details/causes").and_then(Value::as_array_mut);
     for (wanted, seen) in causes.iter().zip(seen.into_iter().flatten()) {
         if wanted.get(2).is_none_or(|message| message.contains('…')) {

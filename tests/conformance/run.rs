@@ -102,23 +102,8 @@ impl Run<'_> {
             let answer = self.open(&self.names.fill(name), step).await;
             self.record(label, step, answer);
         } else {
-            let answer = self.ask(step).await;
+            let answer = ask_until(self.server, step, &self.names).await;
             self.record(label, step, answer);
-        }
-    }
-
-    async fn ask(&self, step: &Step) -> Answer {
-        let started = Instant::now();
-        loop {
-            let answer = ask(self.server, step, &self.names).await;
-            let is_as_wanted = expect::check(&step.want, &answer, &self.names).is_empty();
-            if !step.eventually
-                || is_as_wanted
-                || started.elapsed() > self.server.patience(PATIENCE)
-            {
-                return answer;
-            }
-            sleep(PAUSE).await;
         }
     }
 
@@ -170,6 +155,19 @@ impl Run<'_> {
             }
         }
         answer
+    }
+}
+
+/// One request, again and again if the step says so, and its whole answer.
+pub(crate) async fn ask_until(server: &Server, step: &Step, names: &Names) -> Answer {
+    let started = Instant::now();
+    loop {
+        let answer = ask(server, step, names).await;
+        let is_as_wanted = expect::check(&step.want, &answer, names).is_empty();
+        if !step.eventually || is_as_wanted || started.elapsed() > server.patience(PATIENCE) {
+            return answer;
+        }
+        sleep(PAUSE).await;
     }
 }
 

@@ -1,6 +1,10 @@
 //! The servers that must agree: the real kube-apiserver and the embedded one.
 
-use std::{path::PathBuf, process::Command, sync::RwLock, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::RwLock,
+    time::Duration,
+};
 
 use kube::{
     Client, Config,
@@ -25,15 +29,24 @@ enum Kind {
 impl Server {
     /// Both where both can be had; what is missing is said aloud.
     pub(crate) async fn all() -> Vec<Server> {
+        Server::start(true).await
+    }
+
+    /// Both, and nobody but the caller writes.
+    pub(crate) async fn all_without_controllers() -> Vec<Server> {
+        Server::start(false).await
+    }
+
+    async fn start(controllers: bool) -> Vec<Server> {
         let only = std::env::var("WINDLASS_CONFORMANCE").unwrap_or_default();
         let mut servers = Vec::new();
         if only != "embedded" {
-            servers.extend(Server::real().await);
+            servers.extend(Server::real(controllers).await);
         }
         servers
     }
 
-    async fn real() -> Option<Server> {
+    async fn real(controllers: bool) -> Option<Server> {
         let assets = match Assets::find() {
             Ok(assets) => assets,
             Err(reason) if xtask::test::required("real-api") => panic!("{reason:#}"),
@@ -43,7 +56,10 @@ impl Server {
             }
         };
         let folder = tempfile::tempdir().unwrap();
-        let options = Options::in_dir(folder.path().join("plane"));
+        let options = Options {
+            controller_manager: controllers,
+            ..Options::in_dir(folder.path().join("plane"))
+        };
         let plane = ControlPlane::start(&assets, options).unwrap();
         let kubeconfig = plane.kubeconfig();
         let client = RwLock::new(connect(&kubeconfig).await);
@@ -59,6 +75,13 @@ impl Server {
 
     pub(crate) fn client(&self) -> Client {
         self.client.read().unwrap().clone()
+    }
+
+    /// Whether Deployments and the like are acted upon.
+    pub(crate) fn has_controllers(&self) -> bool {
+        match self.kind {
+            Kind::Real(_) => true,
+        }
     }
 
     /// How long to wait for what takes the real server its time.
@@ -82,17 +105,18 @@ impl Server {
         *self.client.write().unwrap() = client;
     }
 
-    /// A kubectl that talks to this server, if there is one on this machine.
-    pub(crate) fn kubectl(&self) -> Option<Command> {
-        let mut command = Command::new(&self.assets.as_ref()?.kubectl);
-        command.arg("--kubeconfig").arg(&self.kubeconfig);
-        command.env("KUBECACHEDIR", self.kubeconfig.with_file_name("kubectl-cache"));
-        command.env_remove("KUBECONFIG");
-        Some(command)
+    /// The real kubectl, if there is one on this machine.
+    pub(crate) fn kubectl(&self) -> Option<&Path> {
+        self.assets.as_ref().map(|assets| assets.kubectl.as_path())
+    }
+
+    /// What kubectl needs to talk to this server as an admin.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
     }
 }
 
-async fn connect(kubeconfig: &std::path::Path) -> Client {
+async fn connect(kubeconfig: &Path) -> Client {
     let file = Kubeconfig::read_from(kubeconfig).unwrap();
     let options = KubeConfigOptions::default();
     let mut config = Config::from_custom_kubeconfig(file, &options).await.unwrap();
