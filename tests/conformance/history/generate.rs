@@ -263,11 +263,18 @@ fn direct(spec: &mut Value, random: &mut Random) {
     let Some(pod) = spec.pointer_mut("/template/spec").filter(|pod| pod.is_object()) else {
         return;
     };
-    for list in ["containers", "volumes"] {
+    for (list, names) in [("containers", ["c", "d"]), ("volumes", ["v", "u"])] {
         let Some(items) = pod[list].as_array() else { continue };
         if random.percent(25) {
-            let order: Vec<Value> =
-                items.iter().rev().map(|item| json!({ "name": item["name"] })).collect();
+            // The order of the patch's own items must be kept; others may stand between them.
+            let mut order: Vec<&str> =
+                items.iter().filter_map(|item| item["name"].as_str()).collect();
+            let others: Vec<&str> =
+                names.into_iter().filter(|name| !order.contains(name)).collect();
+            for other in random.some(&others) {
+                order.insert(random.below(order.len() + 1), other);
+            }
+            let order: Vec<Value> = order.iter().map(|name| json!({ "name": name })).collect();
             pod[format!("$setElementOrder/{list}")] = json!(order);
         }
     }
