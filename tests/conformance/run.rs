@@ -18,11 +18,9 @@ use crate::{
     server::Server,
 };
 
-/// Controllers of the real server are given this long.
-const PATIENCE: Duration = Duration::from_secs(40);
 const PAUSE: Duration = Duration::from_millis(50);
 /// An event that does not come within this time does not come.
-const EVENT_PATIENCE: Duration = Duration::from_secs(8);
+const EVENT_PATIENCE: Duration = Duration::from_secs(15);
 
 /// What came back.
 #[derive(Clone, Debug, Default)]
@@ -164,7 +162,7 @@ pub(crate) async fn ask_until(server: &Server, step: &Step, names: &Names) -> An
     loop {
         let answer = ask(server, step, names).await;
         let is_as_wanted = expect::check(&step.want, &answer, names).is_empty();
-        if !step.eventually || is_as_wanted || started.elapsed() > server.patience(PATIENCE) {
+        if !step.eventually || is_as_wanted || started.elapsed() > server.patience() {
             return answer;
         }
         sleep(PAUSE).await;

@@ -1,5 +1,7 @@
 //! The servers that must agree: the real kube-apiserver and the embedded one.
 
+mod embedded;
+
 use std::{
     path::{Path, PathBuf},
     sync::RwLock,
@@ -13,17 +15,20 @@ use kube::{
 use tokio::sync::Mutex;
 use xtask::cluster::{Assets, ControlPlane, Options};
 
+use embedded::Embedded;
+
 /// A server with a store of its own, which ends with it.
 pub(crate) struct Server {
     kind: Kind,
     client: RwLock<Client>,
-    kubeconfig: PathBuf,
-    assets: Option<Assets>,
+    /// Absent where the server cannot be reached from outside.
+    kubeconfig: Option<PathBuf>,
     _folder: tempfile::TempDir,
 }
 
 enum Kind {
     Real(Box<Mutex<ControlPlane>>),
+    Embedded(Mutex<Embedded>),
 }
 
 impl Server {
@@ -37,24 +42,21 @@ impl Server {
         Server::start(false).await
     }
 
+    /// The real one first.
     async fn start(controllers: bool) -> Vec<Server> {
         let only = std::env::var("WINDLASS_CONFORMANCE").unwrap_or_default();
         let mut servers = Vec::new();
         if only != "embedded" {
             servers.extend(Server::real(controllers).await);
         }
+        if only != "real" {
+            servers.push(Server::embedded().await);
+        }
         servers
     }
 
     async fn real(controllers: bool) -> Option<Server> {
-        let assets = match Assets::find() {
-            Ok(assets) => assets,
-            Err(reason) if xtask::test::required("real-api") => panic!("{reason:#}"),
-            Err(reason) => {
-                eprintln!("skipped: {reason:#}");
-                return None;
-            }
-        };
+        let assets = assets()?;
         let folder = tempfile::tempdir().unwrap();
         let options = Options {
             controller_manager: controllers,
@@ -64,12 +66,21 @@ impl Server {
         let kubeconfig = plane.kubeconfig();
         let client = RwLock::new(connect(&kubeconfig).await);
         let kind = Kind::Real(Box::new(Mutex::new(plane)));
-        Some(Server { kind, client, kubeconfig, assets: Some(assets), _folder: folder })
+        Some(Server { kind, client, kubeconfig: Some(kubeconfig), _folder: folder })
+    }
+
+    async fn embedded() -> Server {
+        let folder = tempfile::tempdir().unwrap();
+        let embedded = Embedded::start(folder.path()).await;
+        let client = RwLock::new(embedded.client());
+        let kubeconfig = embedded.kubeconfig();
+        Server { kind: Kind::Embedded(Mutex::new(embedded)), client, kubeconfig, _folder: folder }
     }
 
     pub(crate) fn name(&self) -> &'static str {
         match self.kind {
             Kind::Real(_) => "real",
+            Kind::Embedded(_) => "embedded",
         }
     }
 
@@ -79,40 +90,54 @@ impl Server {
 
     /// Whether Deployments and the like are acted upon.
     pub(crate) fn has_controllers(&self) -> bool {
-        match self.kind {
-            Kind::Real(_) => true,
-        }
+        matches!(self.kind, Kind::Real(_))
     }
 
-    /// How long to wait for what takes the real server its time.
-    pub(crate) fn patience(&self, real: Duration) -> Duration {
+    /// How long what takes the server its time may take.
+    pub(crate) fn patience(&self) -> Duration {
         match self.kind {
-            Kind::Real(_) => real,
+            Kind::Real(_) => Duration::from_secs(40),
+            Kind::Embedded(_) => Duration::from_secs(4),
         }
     }
 
     /// Ends the server as a power cut would, and starts it again on the same data.
     pub(crate) async fn restart(&self) {
-        match &self.kind {
+        let client = match &self.kind {
             Kind::Real(plane) => {
                 let mut plane = plane.lock().await;
                 plane.kill_apiserver();
                 plane.start_apiserver().unwrap();
+                // The connections of the old one are dead, and the first requests would find out.
+                connect(&plane.kubeconfig()).await
             }
-        }
-        // Its connections are dead, and the first requests would find out.
-        let client = connect(&self.kubeconfig).await;
+            Kind::Embedded(embedded) => {
+                let mut embedded = embedded.lock().await;
+                embedded.end();
+                // It goes with the last who could ask it.
+                *self.client.write().unwrap() = nobody();
+                embedded.open().await;
+                embedded.client()
+            }
+        };
         *self.client.write().unwrap() = client;
     }
 
-    /// The real kubectl, if there is one on this machine.
-    pub(crate) fn kubectl(&self) -> Option<&Path> {
-        self.assets.as_ref().map(|assets| assets.kubectl.as_path())
-    }
-
     /// What kubectl needs to talk to this server as an admin.
-    pub(crate) fn kubeconfig(&self) -> &Path {
-        &self.kubeconfig
+    pub(crate) fn kubeconfig(&self) -> Option<&Path> {
+        self.kubeconfig.as_deref()
+    }
+}
+
+/// The programs of a control plane, if this machine has them.
+pub(crate) fn assets() -> Option<Assets> {
+    match Assets::find() {
+        Ok(assets) => Some(assets),
+        Err(reason) if xtask::test::required("real-api") => panic!("{reason:#}"),
+        Err(reason) => {
+            eprintln!("skipped: {reason:#}");
+            None
+        }
     }
 }
 
@@ -123,4 +148,9 @@ async fn connect(kubeconfig: &Path) -> Client {
     // A case counts the answers; a silent second try would hide one.
     config.default_retry = false;
     Client::try_from(config).unwrap()
+}
+
+/// A client without a server.
+fn nobody() -> Client {
+    Client::new(axum::Router::new(), "default")
 }

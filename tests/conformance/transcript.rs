@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::Path,
     process::{Command, Stdio},
     sync::LazyLock,
@@ -10,7 +11,11 @@ use std::{
 use regex::Regex;
 use serde::Deserialize;
 
-use crate::{case, expect::fits, server::Server};
+use crate::{
+    case,
+    expect::fits,
+    server::{Server, assets},
+};
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,10 +46,11 @@ struct Output {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kubectl_says_the_same_on_both_servers() {
+    let Some(kubectl) = assets().map(|assets| assets.kubectl) else { return };
     let servers = Server::all().await;
     let lines: Vec<Line> = case::parse(&case::folder().join("transcript.yaml"));
     let mut failures = Vec::new();
-    let desks: Vec<_> = servers.iter().filter_map(|server| Desk::new(server)).collect();
+    let desks: Vec<_> = servers.iter().filter_map(|server| Desk::new(server, &kubectl)).collect();
     let has_controllers = servers.iter().all(Server::has_controllers);
     for line in lines.iter().filter(|line| has_controllers || !line.needs_controllers) {
         let outputs: Vec<Output> = desks.iter().map(|desk| desk.run(line)).collect();
@@ -93,14 +99,14 @@ struct Desk<'a> {
 }
 
 impl<'a> Desk<'a> {
-    fn new(server: &'a Server) -> Option<Self> {
+    fn new(server: &'a Server, kubectl: &Path) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         for name in ["bin", "work"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
-        std::os::unix::fs::symlink(server.kubectl()?, folder.path().join("bin/kubectl")).unwrap();
+        symlink(kubectl, folder.path().join("bin/kubectl")).unwrap();
         // A copy, because kubectl writes into it.
-        fs::copy(server.kubeconfig(), folder.path().join("kubeconfig")).unwrap();
+        fs::copy(server.kubeconfig()?, folder.path().join("kubeconfig")).unwrap();
         Some(Self { server, folder })
     }
 

@@ -264,7 +264,8 @@ fn direct(spec: &mut Value, random: &mut Random) {
         return;
     };
     for (list, names) in [("containers", ["c", "d"]), ("volumes", ["v", "u"])] {
-        let Some(items) = pod[list].as_array() else { continue };
+        // Kubernetes breaks on an order of nothing.
+        let Some(items) = pod[list].as_array().filter(|items| !items.is_empty()) else { continue };
         if random.percent(25) {
             // The order of the patch's own items must be kept; others may stand between them.
             let mut order: Vec<&str> =
