@@ -1,8 +1,8 @@
 //! The embedded API server and the real one give the same answers.
 //!
 //! `cases/` holds the cases as data. Each runs on both servers; each answer is compared with what
-//! the case wants and with the answer of the other server. `WINDLASS_CONFORMANCE` limits a run to
-//! one server, `WINDLASS_CASES` to the cases whose names begin so.
+//! the case wants and with the answer of the other server. `WINDLASS_CONFORMANCE` names the
+//! servers (`real,embedded`), `WINDLASS_CASES` the beginnings of the cases' names.
 
 // All of this runs only inside tests, where failing loudly is the point.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
