@@ -58,10 +58,13 @@ async fn judge(case: &Case, servers: &[Server]) -> Vec<String> {
         }
     }
     if let [one, other] = &runs[..] {
-        let (one, other) = (normal::normalise(one), normal::normalise(other));
-        for (one, other) in one.iter().zip(&other).filter(|(one, other)| one != other) {
-            let difference = normal::difference(one, other);
-            failures.push(format!("{}, {}: answers differ: {difference}", case.name, one.label));
+        let answers = normal::normalise(one).into_iter().zip(normal::normalise(other));
+        for (record, (one, other)) in one.iter().zip(answers) {
+            if one != other {
+                let difference = normal::difference(&one, &other);
+                let place = format!("{}, {}", case.name, record.label);
+                failures.push(format!("{place}: answers differ: {difference}"));
+            }
         }
     }
     failures

@@ -16,7 +16,6 @@ use crate::{
 /// What is compared of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Normal {
-    pub(crate) label: String,
     pub(crate) code: u16,
     pub(crate) warnings: Vec<String>,
     pub(crate) body: Value,
@@ -26,7 +25,7 @@ pub(crate) struct Normal {
 /// The answers of a case, ready to be compared with those of another server.
 pub(crate) fn normalise(records: &[Record]) -> Vec<Normal> {
     let mut seen = Seen::default();
-    let normal = |record: &Record| seen.normal(&record.label, &record.step, &record.answer);
+    let normal = |record: &Record| seen.normal(&record.step, &record.answer);
     records.iter().map(normal).collect()
 }
 
@@ -67,7 +66,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    fn normal(&mut self, label: &str, step: &Step, answer: &Answer) -> Normal {
+    fn normal(&mut self, step: &Step, answer: &Answer) -> Normal {
         let whole = step.compare == Compare::Whole;
         let mut body = Value::Null;
         let mut warnings = Vec::new();
@@ -79,7 +78,7 @@ impl Seen {
             loosen_events(&mut events, step);
             warnings.clone_from(&answer.warnings);
         }
-        Normal { label: label.to_owned(), code: answer.code, warnings, body, events }
+        Normal { code: answer.code, warnings, body, events }
     }
 
     pub(crate) fn value(&mut self, value: &Value) -> Value {
@@ -104,7 +103,8 @@ impl Seen {
                 ("clusterIP" | "clusterIPs", value) if !is_headless(value) => "<address>".into(),
                 (_, value) => self.value(value),
             };
-            normal.insert(key.clone(), value);
+            // Owner references are known by their uids.
+            normal.insert(self.text(key), value);
         }
         normal
     }

@@ -9,8 +9,10 @@ use kube::client::Body;
 use serde_json::Value;
 use tokio::{
     sync::mpsc,
-    time::{Instant, sleep, timeout},
+    time::{Instant, timeout},
 };
+
+use windlass_tests::wait::pass;
 
 use crate::{
     case::{Case, Names, Step},
@@ -165,7 +167,7 @@ pub(crate) async fn ask_until(server: &Server, step: &Step, names: &Names) -> An
         if !step.eventually || is_as_wanted || started.elapsed() > server.patience() {
             return answer;
         }
-        sleep(PAUSE).await;
+        pass(PAUSE).await;
     }
 }
 

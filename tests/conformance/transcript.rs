@@ -141,6 +141,7 @@ fn normal(text: &str, folder: &Path) -> String {
             rule(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?(Z|[+-]\d\d:?\d\d))?", "<time>"),
             rule(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
             rule(r#"resourceVersion: "\d+""#, "resourceVersion: <version>"),
+            rule(r"Resource Version: +\d+", "Resource Version: <version>"),
             rule(r"\b10\.\d+\.\d+\.\d+\b", "<address>"),
             rule(r"127\.0\.0\.1:\d+", "<server>"),
             rule(r"\b(\d+d)?(\d+h)?(\d+m)?\d+m?s\b", "<age>"),
