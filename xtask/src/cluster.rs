@@ -16,6 +16,7 @@ mod process;
 pub mod standing;
 mod wait;
 
+pub(crate) use assets::KUBERNETES_VERSION;
 pub use assets::{Assets, NodeAssets, ensure_helm, find_helm};
 #[cfg(feature = "bench")]
 pub(crate) use control_plane::free_port;

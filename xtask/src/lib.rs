@@ -5,6 +5,7 @@
 //! - [`demo`]: the operator at work on such a control plane, for people.
 //! - [`bench`]: how fast it is, in numbers.
 //! - [`check`]: what must hold before a commit; [`tidy`] and [`generate`] are its own rules.
+//! - [`types`]: what the embedded API knows of the built-in kinds.
 //! - [`test`]: runs every tier of tests this machine can and counts them.
 //!
 //! Everything blocks and uses processes, files and nothing else: no client library, no runtime. Only
@@ -22,4 +23,5 @@ mod program;
 mod scratch;
 pub mod test;
 pub mod tidy;
+pub mod types;
 pub mod workspace;

@@ -9,7 +9,7 @@ use xtask::{
     cluster::{
         Assets, CRD_SETS, ControlPlane, NodeAssets, Options, ensure_crds, ensure_helm, standing,
     },
-    demo, generate, test, tidy,
+    demo, generate, test, tidy, types,
     workspace::project_root,
 };
 
@@ -23,6 +23,7 @@ cargo xtask COMMAND
   check                      format, tidy rules, lints, generated files, dependencies
   tidy                       the tidy rules alone
   generate                   write the generated files under deploy/
+  types                      write the type table of the embedded API from a real one
   test [-- NEXTEST ARGS]     every tier of tests this machine can run, with counts
 
   cluster build [--all]      build what a control plane needs; --all: fake nodes, Helm too
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         ["check"] => check::run().map(|()| true),
         ["tidy"] => tidy::check(&project_root()).map(|()| true),
         ["generate"] => generate::write().map(|()| true),
+        ["types"] => types::write().map(|()| true),
         ["test"] => test::run(&[]),
         ["test", "--", rest @ ..] => {
             test::run(&rest.iter().map(|argument| argument.to_string()).collect::<Vec<_>>())

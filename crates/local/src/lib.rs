@@ -5,6 +5,7 @@
 
 pub mod apply;
 pub mod auth;
+pub mod builtin;
 pub mod crd;
 pub mod error;
 pub mod http;

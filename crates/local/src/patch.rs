@@ -1,1 +1,87 @@
 //! Merge, JSON and strategic merge patches.
+
+mod strategic;
+#[cfg(test)]
+mod tests;
+
+use json_patch::PatchOperation;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::types::Typed;
+
+/// As many as Kubernetes allows in one JSON patch.
+const MOST_OPERATIONS: usize = 10_000;
+/// As much as Kubernetes lets the copies of one JSON patch add.
+const MOST_COPIED_BYTES: usize = 3 * 1024 * 1024;
+/// How deep an object may be; deeper ones would exhaust the stack of whoever walks them.
+const MOST_DEPTH: usize = 128;
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Error {
+    /// The body is no patch of this kind.
+    #[error("error decoding patch: {0}")]
+    Decode(String),
+    /// A JSON patch does not fit the object.
+    #[error("the server rejected our request due to an error in our request")]
+    Rejected,
+    #[error(
+        "Request entity too large: The allowed maximum operations in a JSON patch is \
+         {MOST_OPERATIONS}, got {0}"
+    )]
+    TooLarge(usize),
+    /// A strategic patch that contradicts the types, in Kubernetes' words.
+    #[error("{0}")]
+    Strategic(String),
+}
+
+/// RFC 7386.
+pub fn merge(target: &mut Value, patch: &Value) {
+    json_patch::merge(target, patch);
+}
+
+/// RFC 6902.
+pub fn json(target: &Value, operations: &Value) -> Result<Value, Error> {
+    let Value::Array(operations) = operations else {
+        return Err(Error::Decode("a JSON patch is a list of operations".into()));
+    };
+    if let Some(wrong) = operations.iter().find(|operation| !operation.is_object()) {
+        return Err(Error::Decode(format!("an operation is a map, got {wrong}")));
+    }
+    if operations.len() > MOST_OPERATIONS {
+        return Err(Error::TooLarge(operations.len()));
+    }
+    let mut patched = target.clone();
+    let mut copied = 0;
+    for operation in operations {
+        let operation = PatchOperation::deserialize(operation).map_err(|_| Error::Rejected)?;
+        if operation.path().tokens().count() > MOST_DEPTH {
+            return Err(Error::Rejected);
+        }
+        if let PatchOperation::Copy(copy) = &operation {
+            let value = copy.from.resolve(&patched).map_err(|_| Error::Rejected)?;
+            copied += value.to_string().len();
+            if copied > MOST_COPIED_BYTES {
+                return Err(Error::Rejected);
+            }
+        }
+        json_patch::patch_unsafe(&mut patched, &[operation]).map_err(|_| Error::Rejected)?;
+    }
+    if is_within(&patched, MOST_DEPTH) { Ok(patched) } else { Err(Error::Rejected) }
+}
+
+/// Kubernetes' strategic merge, which knows the lists of built-in kinds.
+pub fn strategic(target: &Value, patch: &Value, typed: Typed<'_>) -> Result<Value, Error> {
+    let (Value::Object(target), Value::Object(patch)) = (target, patch) else {
+        return Err(Error::Decode("a strategic patch is a map".into()));
+    };
+    strategic::map(target.clone(), patch, typed).map(Value::Object).map_err(Error::Strategic)
+}
+
+fn is_within(value: &Value, depth: usize) -> bool {
+    match value {
+        Value::Array(items) => depth > 0 && items.iter().all(|item| is_within(item, depth - 1)),
+        Value::Object(map) => depth > 0 && map.values().all(|item| is_within(item, depth - 1)),
+        _ => true,
+    }
+}

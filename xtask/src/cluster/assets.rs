@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use super::build;
 use crate::cache;
 
-pub(super) const KUBERNETES_VERSION: &str = "v1.36.3";
+pub(crate) const KUBERNETES_VERSION: &str = "v1.36.3";
 pub(super) const ETCD_VERSION: &str = "v3.6.8";
 pub(super) const KWOK_VERSION: &str = "v0.8.0";
 pub(super) const HELM_VERSION: &str = "v3.22.0";

@@ -1,0 +1,278 @@
+//! Reading an object as Go does: what is declared is kept in its canonical form, the rest goes.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::{Map, Value};
+
+use super::{Resource, quantity::Quantity, time};
+use crate::types::{self, Field, Form, Scalar, Struct, Typed, Zero};
+
+/// An object as it would be printed, and the fields that it does not have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decoded {
+    pub object: Value,
+    /// Paths like `spec.containers[0].foo`.
+    pub unknown: Vec<String>,
+}
+
+/// Reads the body as an object of this resource. The error is the cause alone; that the kind
+/// cannot be handled is for the caller to say.
+pub fn decode(resource: &Resource, body: Value, typed: Typed<'_>) -> Result<Decoded, String> {
+    decode_kind(&resource.api_version(), &resource.kind, body, typed)
+}
+
+/// As [`decode`], for bodies that are not of the resource's own kind, such as `Scale`.
+pub fn decode_kind(
+    api_version: &str,
+    kind: &str,
+    body: Value,
+    typed: Typed<'_>,
+) -> Result<Decoded, String> {
+    let mut reader = Reader { kind, path: String::new(), unknown: Vec::new() };
+    let mut object = reader.value(body, typed)?;
+    if let Some(map) = object.as_object_mut() {
+        map.insert("apiVersion".to_owned(), api_version.into());
+        map.insert("kind".to_owned(), kind.into());
+    }
+    reader.unknown.sort();
+    Ok(Decoded { object, unknown: reader.unknown })
+}
+
+/// Reads the metadata of an object of any kind in place and returns the fields that it does not have.
+pub fn decode_metadata(object: &mut Value) -> Result<Vec<String>, String> {
+    let typed = types::builtin().object_meta();
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or("ObjectMeta").to_owned();
+    let (Some(typed), Some(map)) = (typed, object.as_object_mut()) else { return Ok(Vec::new()) };
+    let mut reader = Reader { kind: &kind, path: "metadata".to_owned(), unknown: Vec::new() };
+    let metadata = match map.remove("metadata") {
+        None | Some(Value::Null) => zero(typed),
+        Some(metadata) => reader.value(metadata, typed)?,
+    };
+    map.insert("metadata".to_owned(), metadata);
+    Ok(reader.unknown)
+}
+
+struct Reader<'a> {
+    kind: &'a str,
+    path: String,
+    unknown: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn value(&mut self, value: Value, typed: Typed<'_>) -> Result<Value, String> {
+        match typed.form() {
+            Form::Any => Ok(value),
+            Form::Scalar(scalar) => self.scalar(value, *scalar),
+            Form::Struct(form) => match value {
+                Value::Object(map) => self.object(map, form, typed),
+                other => Err(self.mismatch(&other, "struct")),
+            },
+            Form::Map { values, .. } => match value {
+                Value::Object(map) => {
+                    let typed = typed.at(*values);
+                    let mut out = Map::new();
+                    for (key, value) in map {
+                        let value = self.beneath(&key, |reader| reader.element(value, typed))?;
+                        out.insert(key, value);
+                    }
+                    Ok(Value::Object(out))
+                }
+                other => Err(self.mismatch(&other, "map")),
+            },
+            Form::List { items, .. } => match value {
+                Value::Array(list) => {
+                    let typed = typed.at(*items);
+                    let items = list.into_iter().enumerate().map(|(index, value)| {
+                        let length = self.path.len();
+                        self.path.push_str(&format!("[{index}]"));
+                        let value = self.element(value, typed);
+                        self.path.truncate(length);
+                        value
+                    });
+                    items.collect::<Result<_, _>>().map(Value::Array)
+                }
+                other => Err(self.mismatch(&other, "slice")),
+            },
+        }
+    }
+
+    /// Of a map or list, where Go has a zero value for null.
+    fn element(&mut self, value: Value, typed: Typed<'_>) -> Result<Value, String> {
+        if value.is_null() { Ok(zero(typed)) } else { self.value(value, typed) }
+    }
+
+    fn object(
+        &mut self,
+        mut map: Map<String, Value>,
+        form: &Struct,
+        typed: Typed<'_>,
+    ) -> Result<Value, String> {
+        let mut out = Map::new();
+        for (name, field) in &form.fields {
+            let given = map.remove(name).filter(|value| !value.is_null());
+            let typed = typed.at(field.form);
+            let value = match given {
+                Some(value) => {
+                    Some(self.beneath(name, |reader| reader.field(value, field, typed))?)
+                }
+                None => None,
+            };
+            if let Some(value) = printed(value, field, typed) {
+                out.insert(name.clone(), value);
+            }
+        }
+        for (name, value) in map {
+            match form.others {
+                Some(others) => {
+                    let typed = typed.at(others);
+                    let value = self.beneath(&name, |reader| reader.value(value, typed))?;
+                    out.insert(name, value);
+                }
+                None => self.unknown.push(self.join(&name)),
+            }
+        }
+        Ok(Value::Object(out))
+    }
+
+    fn field(&mut self, value: Value, field: &Field, typed: Typed<'_>) -> Result<Value, String> {
+        let value = self.value(value, typed)?;
+        let wide = value.is_number() && value.as_i64().is_none_or(|n| i32::try_from(n).is_err());
+        if field.narrow && wide { Err(self.mismatch(&value, "int32")) } else { Ok(value) }
+    }
+
+    fn scalar(&self, value: Value, scalar: Scalar) -> Result<Value, String> {
+        match (scalar, value) {
+            (Scalar::String, value @ Value::String(_))
+            | (Scalar::Boolean, value @ Value::Bool(_))
+            | (Scalar::Number, value @ Value::Number(_))
+            | (Scalar::IntOrString, value @ Value::String(_))
+            | (Scalar::Untyped, value) => Ok(value),
+            (Scalar::Integer | Scalar::IntOrString, Value::Number(number)) => {
+                if number.is_i64() || number.is_u64() {
+                    Ok(Value::Number(number))
+                } else {
+                    Err(self.mismatch(&Value::Number(number), "int64"))
+                }
+            }
+            (Scalar::Quantity, Value::String(text)) => self.quantity(&text),
+            (Scalar::Quantity, Value::Number(number)) => self.quantity(&number.to_string()),
+            (Scalar::Time, Value::String(text)) => time_or_null(&text, time::seconds),
+            (Scalar::MicroTime, Value::String(text)) => time_or_null(&text, time::micros),
+            (Scalar::Bytes, Value::String(text)) => bytes(&text),
+            (scalar, other) => Err(self.mismatch(&other, go_name(scalar))),
+        }
+    }
+
+    fn quantity(&self, text: &str) -> Result<Value, String> {
+        let quantity = Quantity::parse(text.trim()).map_err(|error| error.to_string())?;
+        Ok(quantity.to_string().into())
+    }
+
+    fn mismatch(&self, value: &Value, wanted: &str) -> String {
+        let got = match value {
+            Value::Null => "null".to_owned(),
+            Value::Bool(_) => "bool".to_owned(),
+            // Go names the number only when numbers as such would do.
+            Value::Number(number) if wanted.starts_with("int") => format!("number {number}"),
+            Value::Number(_) => "number".to_owned(),
+            Value::String(_) => "string".to_owned(),
+            Value::Array(_) => "array".to_owned(),
+            Value::Object(_) => "object".to_owned(),
+        };
+        let place = if self.path.is_empty() {
+            format!("Go value of type {}", self.kind)
+        } else {
+            format!("Go struct field {}.{} of type {wanted}", self.kind, self.path)
+        };
+        format!("json: cannot unmarshal {got} into {place}")
+    }
+
+    fn beneath<T>(&mut self, name: &str, step: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.path.len();
+        if length > 0 {
+            self.path.push('.');
+        }
+        self.path.push_str(name);
+        let result = step(self);
+        self.path.truncate(length);
+        result
+    }
+
+    fn join(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+    }
+}
+
+/// What is printed of a field that was given so, or not at all.
+pub(crate) fn printed(given: Option<Value>, field: &Field, typed: Typed<'_>) -> Option<Value> {
+    match (field.zero, given) {
+        (Zero::Kept, given) => given,
+        (Zero::Omitted, given) => given.filter(|value| !is_zero(value)),
+        (Zero::Printed, given) => Some(given.unwrap_or_else(|| zero(typed))),
+        (Zero::PrintedNull, given) => Some(given.unwrap_or(Value::Null)),
+    }
+}
+
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(truth) => !truth,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+    }
+}
+
+/// How Go prints the zero value of this type.
+pub(crate) fn zero(typed: Typed<'_>) -> Value {
+    match typed.form() {
+        Form::Any => Value::Null,
+        Form::Map { .. } => Value::Object(Map::new()),
+        Form::List { .. } => Value::Array(Vec::new()),
+        Form::Struct(form) => {
+            let fields = form.fields.iter().filter_map(|(name, field)| {
+                // A type that holds itself is behind a pointer, so this ends.
+                Some((name.clone(), printed(None, field, typed.at(field.form))?))
+            });
+            Value::Object(fields.collect())
+        }
+        Form::Scalar(Scalar::String | Scalar::Bytes) => "".into(),
+        Form::Scalar(Scalar::Boolean) => false.into(),
+        Form::Scalar(Scalar::Integer | Scalar::Number | Scalar::IntOrString) => 0.into(),
+        Form::Scalar(Scalar::Quantity) => "0".into(),
+        Form::Scalar(Scalar::Time | Scalar::MicroTime | Scalar::Untyped) => Value::Null,
+    }
+}
+
+fn time_or_null(
+    text: &str,
+    read: impl Fn(&str) -> Result<String, time::Error>,
+) -> Result<Value, String> {
+    read(text).map(Value::from).map_err(|error| error.to_string())
+}
+
+fn bytes(text: &str) -> Result<Value, String> {
+    let dense: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
+    match STANDARD.decode(&dense) {
+        Ok(bytes) => Ok(STANDARD.encode(bytes).into()),
+        Err(base64::DecodeError::InvalidByte(at, _)) => {
+            Err(format!("illegal base64 data at input byte {at}"))
+        }
+        Err(_) => Err(format!("illegal base64 data at input byte {}", dense.len() / 4 * 4)),
+    }
+}
+
+fn go_name(scalar: Scalar) -> &'static str {
+    match scalar {
+        Scalar::String => "string",
+        Scalar::Integer => "int64",
+        Scalar::Number => "float64",
+        Scalar::Boolean => "bool",
+        Scalar::Quantity => "resource.Quantity",
+        Scalar::IntOrString => "intstr.IntOrString",
+        Scalar::Time => "v1.Time",
+        Scalar::MicroTime => "v1.MicroTime",
+        Scalar::Bytes => "[]uint8",
+        Scalar::Untyped => "interface {}",
+    }
+}

@@ -1,0 +1,170 @@
+//! Services and what stands behind them.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{container, immutable, meta, names};
+use crate::builtin::{
+    causes::{Causes, Path},
+    object::{at, integer, items, text},
+};
+
+const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
+
+pub(super) fn service(object: &Value, old: Option<&Value>, causes: &mut Causes) {
+    let path = Path::new("spec");
+    let none = Value::Null;
+    let spec = at(object, &["spec"]).unwrap_or(&none);
+    if let Some(old) = old {
+        addresses_kept(spec, at(old, &["spec"]).unwrap_or(&none), &path, causes);
+    }
+    let kind = text(spec, &["type"]);
+    let list = items(spec, &["ports"]);
+    if list.is_empty() && !is_headless(spec) && kind != "ExternalName" {
+        causes.required(&path.child("ports"), "");
+    }
+    let mut taken = BTreeSet::new();
+    for (index, port) in list.iter().enumerate() {
+        let path = path.child("ports").index(index);
+        let name = text(port, &["name"]);
+        if name.is_empty() && list.len() > 1 {
+            causes.required(&path.child("name"), "");
+        }
+        if !name.is_empty() {
+            for problem in names::label(name) {
+                causes.invalid(&path.child("name"), name, &problem);
+            }
+            if !taken.insert(name) {
+                causes.duplicate(&path.child("name"), name);
+            }
+        }
+        self::port(port, &path, causes);
+    }
+    meta::labels(spec, &["selector"], &path.child("selector"), causes);
+    container::one_of(spec, "sessionAffinity", &["ClientIP", "None"], &path, causes);
+    addresses(spec, &path, causes);
+    let types = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+    container::one_of(spec, "type", types, &path, causes);
+    numbers(list, kind, &path.child("ports"), causes);
+}
+
+fn port(port: &Value, path: &Path, causes: &mut Causes) {
+    let number = integer(port, &["port"]).unwrap_or_default();
+    container::port(number, &path.child("port"), causes);
+    container::one_of(port, "protocol", PROTOCOLS, path, causes);
+    match at(port, &["targetPort"]) {
+        Some(Value::String(name)) => {
+            for problem in names::port_name(name) {
+                causes.invalid(&path.child("targetPort"), name.as_str(), &problem);
+            }
+        }
+        target => {
+            let number = target.and_then(Value::as_i64).unwrap_or_default();
+            container::port(number, &path.child("targetPort"), causes);
+        }
+    }
+    let protocol = text(port, &["appProtocol"]);
+    if !protocol.is_empty() {
+        for problem in names::qualified(protocol) {
+            causes.invalid(&path.child("appProtocol"), protocol, &problem);
+        }
+    }
+}
+
+fn numbers(list: &[Value], kind: &str, path: &Path, causes: &mut Causes) {
+    for (index, port) in list.iter().enumerate() {
+        if kind == "ClusterIP" && integer(port, &["nodePort"]).unwrap_or_default() != 0 {
+            let detail = "may not be used when `type` is 'ClusterIP'";
+            causes.forbidden(&path.index(index).child("nodePort"), detail);
+        }
+    }
+    let mut taken = BTreeSet::new();
+    for (index, port) in list.iter().enumerate() {
+        let protocol = text(port, &["protocol"]);
+        let number = integer(port, &["port"]).unwrap_or_default();
+        if !taken.insert((protocol, number)) {
+            let key = json!({ "protocol": protocol, "port": number, "targetPort": 0 });
+            causes.duplicate(&path.index(index), key);
+        }
+    }
+}
+
+fn is_headless(spec: &Value) -> bool {
+    items(spec, &["clusterIPs"]) == ["None"]
+}
+
+fn addresses(spec: &Value, path: &Path, causes: &mut Causes) {
+    if text(spec, &["type"]) == "ExternalName" {
+        return;
+    }
+    let first = text(spec, &["clusterIP"]);
+    let list = items(spec, &["clusterIPs"]);
+    let field = path.child("clusterIPs");
+    match (first, list.first().map(|item| item.as_str().unwrap_or_default())) {
+        ("", None) => {}
+        ("", Some(_)) => {
+            let detail = "must be empty when `clusterIP` is not specified";
+            causes.invalid(&field, json!(list), detail);
+        }
+        (_, None) => causes.required(&field, ""),
+        (first, Some(other)) if first != other => {
+            causes.invalid(&field, json!(list), "first value must match `clusterIP`");
+        }
+        _ => {}
+    }
+    for (index, address) in list.iter().enumerate() {
+        let address = address.as_str().unwrap_or_default();
+        if index == 0 && address == "None" {
+            continue;
+        }
+        self::address(address, &field.index(index), causes);
+    }
+}
+
+fn address(address: &str, path: &Path, causes: &mut Causes) {
+    if address.parse::<std::net::IpAddr>().is_err() {
+        let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+        causes.invalid(path, address, detail);
+    }
+}
+
+fn addresses_kept(spec: &Value, old: &Value, path: &Path, causes: &mut Causes) {
+    let external = [spec, old].iter().any(|spec| text(spec, &["type"]) == "ExternalName");
+    if external || (is_headless(spec) && is_headless(old)) {
+        return;
+    }
+    let (new, old) = (items(spec, &["clusterIPs"]), items(old, &["clusterIPs"]));
+    let field = path.child("clusterIPs");
+    if new.is_empty() && !old.is_empty() {
+        causes.invalid(&field.index(0), json!(new), "primary clusterIP can not be unset");
+        return;
+    }
+    for (index, (new_one, old_one)) in new.iter().zip(old).enumerate() {
+        if new_one != old_one {
+            causes.invalid(&field.index(index), json!(new), "may not change once set");
+        }
+    }
+}
+
+pub(super) fn endpoint_slice(object: &Value, old: Option<&Value>, causes: &mut Causes) {
+    let path = Path::new("");
+    let types = &["FQDN", "IPv4", "IPv6"];
+    container::one_of(object, "addressType", types, &path, causes);
+    for (index, endpoint) in items(object, &["endpoints"]).iter().enumerate() {
+        if items(endpoint, &["addresses"]).is_empty() {
+            let path = Path::new("endpoints").index(index).child("addresses");
+            causes.required(&path, "must contain at least 1 address");
+        }
+        // Loopback addresses are let through: on a local node every pod has one.
+        if text(object, &["addressType"]) != "FQDN" {
+            for (place, value) in items(endpoint, &["addresses"]).iter().enumerate() {
+                let path = Path::new("endpoints").index(index).child("addresses").index(place);
+                address(value.as_str().unwrap_or_default(), &path, causes);
+            }
+        }
+    }
+    if let Some(old) = old {
+        immutable(object, old, &["addressType"], causes);
+    }
+}

@@ -1,0 +1,347 @@
+//! Validation rules in CEL: read once per schema, run at each node of an object.
+//!
+//! The walk is ours: an item of a list continues the old item with the same keys, not the one that
+//! stood at its place.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use kube_cel::{
+    KubeCelExt,
+    cel::{
+        Context, ExecutionError, Value as Cel,
+        objects::OptionalValue,
+        parser::{Expression, Parser},
+    },
+};
+use serde_json::Value;
+
+use super::{
+    causes,
+    check::{Correlated, same},
+    path::Path,
+    schema::{Kind, Schema, text},
+    values,
+};
+use crate::error::{Cause, CauseReason};
+
+#[derive(Debug)]
+pub(super) struct Rule {
+    text: String,
+    expression: Expression,
+    /// A transition rule: it speaks of the value before.
+    uses_old: bool,
+    /// With `oldSelf` as an optional, so that the rule is run on new values too.
+    optional_old: bool,
+    message: Option<String>,
+    message_expression: Option<Expression>,
+    reason: CauseReason,
+    field_path: Option<String>,
+}
+
+impl Rule {
+    /// Fails with what is wrong, and in which field of the rule.
+    pub(super) fn read(raw: &Value) -> Result<Self, (&'static str, String)> {
+        let rule = text(raw, "rule").unwrap_or_default().trim();
+        let expression = parse(rule).map_err(|error| ("rule", error))?;
+        let message_expression = text(raw, "messageExpression")
+            .map(|text| parse(text).map_err(|error| ("messageExpression", error)))
+            .transpose()?;
+        let optional_old = raw.get("optionalOldSelf").and_then(Value::as_bool).unwrap_or_default();
+        let message = text(raw, "message").map(str::trim).filter(|message| !message.is_empty());
+        Ok(Self {
+            text: rule.to_owned(),
+            uses_old: expression.references().has_variable("oldSelf"),
+            expression,
+            optional_old,
+            message: message.map(str::to_owned),
+            message_expression,
+            reason: match text(raw, "reason") {
+                Some("FieldValueRequired") => CauseReason::Required,
+                Some("FieldValueForbidden") => CauseReason::Forbidden,
+                Some("FieldValueDuplicate") => CauseReason::Duplicate,
+                _ => CauseReason::Invalid,
+            },
+            field_path: text(raw, "fieldPath").map(field_path),
+        })
+    }
+
+    /// How errors of evaluation name the rule.
+    fn name(&self) -> &str {
+        self.message.as_deref().unwrap_or(&self.text)
+    }
+
+    fn run(&self, node: &Node<'_>, context: &Context<'_>) -> Option<Cause> {
+        let path = node.path;
+        match evaluate(&self.expression, context) {
+            Ok(Cel::Bool(true)) => None,
+            Ok(_) => {
+                let detail = self.detail(context);
+                let full = self.field_path.as_ref().map(|below| join(path, below));
+                let at = full.as_deref().map_or(*path, Path::Text);
+                Some(self.cause(node, &at, &detail))
+            }
+            Err(error) => {
+                let detail = match &error {
+                    ExecutionError::NoSuchOverload => format!(
+                        "'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {}",
+                        self.name()
+                    ),
+                    error => format!("{} evaluating rule: {}", words(error), self.name()),
+                };
+                let value = Value::String(node.schema.type_name().to_owned());
+                Some(causes::invalid(path, &value, &detail))
+            }
+        }
+    }
+
+    fn detail(&self, context: &Context<'_>) -> String {
+        let computed = self.message_expression.as_ref().and_then(|expression| {
+            match evaluate(expression, context) {
+                Ok(Cel::String(text)) => Some(text.trim().to_owned()),
+                _ => None,
+            }
+        });
+        let usable = computed.filter(|text| !text.is_empty() && !text.contains('\n'));
+        usable
+            .or_else(|| self.message.clone())
+            .unwrap_or_else(|| format!("failed rule: {}", self.text))
+    }
+
+    fn cause(&self, node: &Node<'_>, at: &Path<'_>, detail: &str) -> Cause {
+        let whole = matches!(node.schema.kind, Some(Kind::Object | Kind::Array));
+        match self.reason {
+            CauseReason::Required => causes::required(at, detail),
+            CauseReason::Forbidden => causes::forbidden(at, detail),
+            CauseReason::Duplicate if whole => causes::duplicate_whole(at),
+            CauseReason::Duplicate => causes::duplicate(at, node.value),
+            _ if whole => causes::invalid_whole(at, detail),
+            _ => causes::invalid(at, node.value, detail),
+        }
+    }
+}
+
+/// What is wrong with a rule as it is declared.
+pub(super) fn problems(raw: &Value, path: &Path<'_>, loose: Option<&str>, causes: &mut Vec<Cause>) {
+    const REASONS: [&str; 4] =
+        ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+    let rule_text = text(raw, "rule").unwrap_or_default();
+    if rule_text.trim().is_empty() {
+        return causes.push(causes::required(&path.field("rule"), "rule is not specified"));
+    }
+    let message = text(raw, "message");
+    let said = |name: &str, detail: &str| {
+        let value = raw.get(name).cloned().unwrap_or_default();
+        causes::invalid(&path.field(name), &value, detail)
+    };
+    match message.map(str::trim) {
+        Some("") if message != Some("") => {
+            causes.push(said("message", "must be non-empty if specified"))
+        }
+        Some(text) if text.contains('\n') => {
+            causes.push(said("message", "must not contain line breaks"))
+        }
+        None | Some("") if rule_text.trim().contains('\n') => {
+            let detail = "message must be specified if rule contains line breaks";
+            causes.push(causes::required(&path.field("message"), detail));
+        }
+        _ => {}
+    }
+    if let Some(reason) = text(raw, "reason").filter(|reason| !REASONS.contains(reason)) {
+        let at = path.field("reason");
+        causes.push(causes::not_supported(&at, &Value::from(reason), &REASONS.map(str::to_owned)));
+    }
+    match Rule::read(raw) {
+        Err((name, error)) => {
+            let detail = format!("compilation failed: {error}");
+            causes.push(causes::invalid(&path.field(name), raw, &detail));
+        }
+        Ok(rule) if rule.uses_old && !rule.optional_old => {
+            if let Some(loose) = loose {
+                let detail = format!(
+                    "oldSelf cannot be used on the uncorrelatable portion of the schema within {loose}"
+                );
+                causes.push(said("rule", &detail));
+            }
+        }
+        Ok(rule) if rule.optional_old && !rule.uses_old => {
+            let detail = "may not be set if oldSelf is not used in rule";
+            causes.push(said("optionalOldSelf", detail));
+        }
+        Ok(_) => {}
+    }
+}
+
+/// One value of the walk with what it was before.
+struct Node<'a> {
+    schema: &'a Schema,
+    value: &'a Value,
+    old: Option<&'a Value>,
+    path: &'a Path<'a>,
+    /// Of a whole object, whose metadata rules may read.
+    root: bool,
+}
+
+/// Runs all rules that bear on the value.
+pub(super) fn check(schema: &Schema, value: &Value, old: Option<&Value>) -> Vec<Cause> {
+    if !schema.has_rules {
+        return Vec::new();
+    }
+    let mut causes = Vec::new();
+    FUNCTIONS.with(|functions| {
+        let root = Path::Root;
+        let node = Node { schema, value, old, path: &root, root: true };
+        visit(&node, functions, &mut causes);
+    });
+    causes
+}
+
+thread_local! {
+    // Filling in the functions takes longer than most rules.
+    static FUNCTIONS: Context<'static> = functions();
+}
+
+/// All functions of Kubernetes, and the names of types, which the library does not know.
+fn functions() -> Context<'static> {
+    let mut context = Context::default().with_all();
+    context.add_function("type", |value: Cel| -> Result<Cel, ExecutionError> {
+        Ok(type_name(&value))
+    });
+    for name in ["string", "int", "uint", "double", "bool", "bytes", "list", "map", "null_type"] {
+        context.add_variable_from_value(name, type_name_value(name));
+    }
+    context
+}
+
+fn type_name(value: &Cel) -> Cel {
+    type_name_value(match value {
+        Cel::String(_) => "string",
+        Cel::Int(_) => "int",
+        Cel::UInt(_) => "uint",
+        Cel::Float(_) => "double",
+        Cel::Bool(_) => "bool",
+        Cel::Bytes(_) => "bytes",
+        Cel::List(_) => "list",
+        Cel::Map(_) => "map",
+        Cel::Null => "null_type",
+        _ => "other",
+    })
+}
+
+fn type_name_value(name: &str) -> Cel {
+    Cel::String(std::sync::Arc::new(format!("type {name}")))
+}
+
+fn visit(node: &Node<'_>, functions: &Context<'_>, causes: &mut Vec<Cause>) {
+    let Node { schema, value, old, path, root } = *node;
+    if value.is_null() || !schema.has_rules {
+        return;
+    }
+    run_rules(node, functions, causes);
+    let mut down = |schema: &Schema, value: &Value, old: Option<&Value>, path: &Path<'_>| {
+        visit(&Node { schema, value, old, path, root: false }, functions, causes);
+    };
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                // Metadata is the server's own business.
+                if (root || schema.embedded) && name == "metadata" {
+                    continue;
+                }
+                let old = old.and_then(|old| old.get(name));
+                if let Some(property) = schema.properties.get(name) {
+                    down(property, value, old, &path.field(name));
+                } else if let Some(other) = schema.additional.schema() {
+                    down(other, value, old, &path.key(name));
+                }
+            }
+        }
+        Value::Array(items) => {
+            let Some(of_items) = &schema.items else { return };
+            let old_items = Correlated::new(schema, old);
+            for (index, item) in items.iter().enumerate() {
+                down(of_items, item, old_items.of(item), &path.index(index));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn run_rules(node: &Node<'_>, functions: &Context<'_>, causes: &mut Vec<Cause>) {
+    let old = node.old.filter(|old| !old.is_null());
+    let unchanged = old.is_some_and(|old| same(old, node.value));
+    let due = |rule: &&Rule| {
+        let comparable = !rule.uses_old || rule.optional_old || old.is_some();
+        comparable && (rule.uses_old || !unchanged)
+    };
+    let due: Vec<&Rule> = node.schema.rules.iter().filter(due).collect();
+    if due.is_empty() {
+        return;
+    }
+    let mut context = functions.new_inner_scope();
+    context.add_variable_from_value("self", values::convert(node.schema, node.value, node.root));
+    let old = due.iter().any(|rule| rule.uses_old).then_some(old).flatten().map(|old| {
+        let old = values::align(node.schema, node.value, old);
+        values::convert(node.schema, &old, node.root)
+    });
+    for rule in due {
+        let cause = if rule.optional_old {
+            let old = old.clone().map_or_else(OptionalValue::none, OptionalValue::of);
+            let mut context = context.new_inner_scope();
+            context.add_variable_from_value("oldSelf", Cel::Opaque(std::sync::Arc::new(old)));
+            rule.run(node, &context)
+        } else if let Some(old) = old.clone() {
+            let mut context = context.new_inner_scope();
+            context.add_variable_from_value("oldSelf", old);
+            rule.run(node, &context)
+        } else {
+            rule.run(node, &context)
+        };
+        causes.extend(cause);
+    }
+}
+
+/// The parser and some functions are not ours, and a rule is anybody's text: whatever they make of it,
+/// the server goes on.
+fn parse(text: &str) -> Result<Expression, String> {
+    let parsed = catch_unwind(|| Parser::new().enable_optional_syntax(true).parse(text));
+    match parsed {
+        Ok(Ok(expression)) => Ok(expression),
+        Ok(Err(errors)) => Err(errors.to_string()),
+        Err(_) => Err("the expression cannot be read".to_owned()),
+    }
+}
+
+fn evaluate(expression: &Expression, context: &Context<'_>) -> Result<Cel, ExecutionError> {
+    let result = catch_unwind(AssertUnwindSafe(|| context.resolve(expression)));
+    result.unwrap_or_else(|_| Err(ExecutionError::function_error("rule", "evaluation broke off")))
+}
+
+/// Errors as cel-go words them, where it has the same.
+fn words(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        ExecutionError::IndexOutOfBounds(Cel::Int(index)) => {
+            format!("index out of bounds: {index}")
+        }
+        ExecutionError::UndeclaredReference(name) => format!("undeclared reference to '{name}'"),
+        ExecutionError::FunctionError { message, .. } => message.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// `.a.b['c.d']` as messages write it: `a.b[c.d]`.
+fn field_path(text: &str) -> String {
+    let plain = text.replace("['", "[").replace("']", "]");
+    plain.trim_start_matches('.').to_owned()
+}
+
+fn join(path: &Path<'_>, below: &str) -> String {
+    let path = path.to_string();
+    match path.is_empty() || below.starts_with('[') {
+        true => format!("{path}{below}"),
+        false => format!("{path}.{below}"),
+    }
+}

@@ -1,0 +1,143 @@
+//! The scale of a custom object: three paths into it.
+
+use serde_json::{Map, Value, json};
+
+use super::{causes, path::Path, schema::text};
+use crate::error::Cause;
+
+/// Where replicas and selector are found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScalePaths {
+    pub spec_replicas: String,
+    pub status_replicas: String,
+    pub label_selector: Option<String>,
+}
+
+impl ScalePaths {
+    pub(super) fn read(scale: &Value) -> Self {
+        let path = |name| text(scale, name).unwrap_or_default().to_owned();
+        Self {
+            spec_replicas: path("specReplicasPath"),
+            status_replicas: path("statusReplicasPath"),
+            label_selector: Some(path("labelSelectorPath")).filter(|path| !path.is_empty()),
+        }
+    }
+
+    /// The object `autoscaling/v1 Scale`.
+    pub fn of(&self, object: &Value) -> Value {
+        let metadata: Map<String, Value> =
+            ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"]
+                .into_iter()
+                .filter_map(|name| {
+                    Some((name.to_owned(), object.get("metadata")?.get(name)?.clone()))
+                })
+                .collect();
+        let count = |path: &str| find(object, path).and_then(Value::as_i64).unwrap_or_default();
+        let mut spec = Map::new();
+        // As Go prints it: zero replicas wanted are not written.
+        if count(&self.spec_replicas) != 0 {
+            spec.insert("replicas".to_owned(), json!(count(&self.spec_replicas)));
+        }
+        let mut status = Map::new();
+        status.insert("replicas".to_owned(), json!(count(&self.status_replicas)));
+        let selector = self.label_selector.as_deref().and_then(|path| find(object, path)?.as_str());
+        if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
+            status.insert("selector".to_owned(), json!(selector));
+        }
+        json!({
+            "kind": "Scale",
+            "apiVersion": "autoscaling/v1",
+            "metadata": metadata,
+            "spec": spec,
+            "status": status,
+        })
+    }
+
+    /// Writes the wanted number into the object.
+    pub fn set(&self, object: &mut Value, replicas: i64) {
+        let mut place = object;
+        for name in names(&self.spec_replicas) {
+            if !place.is_object() {
+                *place = json!({});
+            }
+            let Some(fields) = place.as_object_mut() else { return };
+            place = fields.entry(name).or_insert(Value::Null);
+        }
+        *place = json!(replicas);
+    }
+
+    /// The field that `/scale` writes, as names from the root.
+    pub fn spec_path(&self) -> Vec<String> {
+        names(&self.spec_replicas).map(str::to_owned).collect()
+    }
+
+    pub(super) fn check(&self, object: &Value, causes: &mut Vec<Cause>) {
+        for path in [&self.spec_replicas, &self.status_replicas] {
+            let at = Path::Text(path);
+            match count(object, path) {
+                Err(detail) => causes.push(causes::invalid(&at, &json!(0), &detail)),
+                Ok(count) if count < 0 => {
+                    let detail = "should be a non-negative integer";
+                    causes.push(causes::invalid(&at, &json!(count), detail));
+                }
+                Ok(count) if count > i64::from(i32::MAX) => {
+                    let detail = format!("should be less than or equal to {}", i32::MAX);
+                    causes.push(causes::invalid(&at, &json!(count), &detail));
+                }
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+fn names(path: &str) -> impl Iterator<Item = &str> {
+    path.trim_start_matches('.').split('.').filter(|name| !name.is_empty())
+}
+
+fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    names(path).try_fold(object, |value, name| value.get(name))
+}
+
+/// Absent counts as zero; anything else but an integer is refused in Go's words.
+fn count(object: &Value, path: &str) -> Result<i64, String> {
+    let mut value = object;
+    let mut passed = String::new();
+    for name in names(path) {
+        if !value.is_object() {
+            return Err(format!(
+                "{passed} accessor error: {} is of the type {}, expected map[string]interface{{}}",
+                shown(value),
+                go_type(value)
+            ));
+        }
+        passed = format!("{passed}.{name}");
+        match value.get(name) {
+            Some(next) => value = next,
+            None => return Ok(0),
+        }
+    }
+    value.as_i64().ok_or_else(|| {
+        let (shown, kind) = (shown(value), go_type(value));
+        format!("{passed} accessor error: {shown} is of the type {kind}, expected int64")
+    })
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "<nil>".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}

@@ -1,0 +1,94 @@
+//! Everything that is not a resource: discovery, OpenAPI, versions and health.
+
+use axum::response::Response;
+use http::{HeaderValue, Method, StatusCode, header};
+use serde_json::{Value, json};
+
+use super::{
+    answer,
+    handle::Asked,
+    negotiate::{self, Discovery},
+    path::Path,
+    status::plain,
+};
+use crate::{auth::Tokens, error::Error, show};
+
+/// The Kubernetes whose behaviour this is.
+const MINOR: &str = "36";
+const LIKE: &str = "v1.36.3";
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+pub(super) fn document(asked: Asked<'_>, path: Path) -> Result<Response, Error> {
+    let known = match path {
+        Path::Other => other(&asked)?,
+        path => discovery(&asked, path)?,
+    };
+    match asked.parts.method {
+        Method::GET => Ok(known),
+        _ => Err(Error::MethodNotAllowed),
+    }
+}
+
+fn discovery(asked: &Asked<'_>, path: Path) -> Result<Response, Error> {
+    let catalog = asked.server.registry.catalog();
+    let resources = catalog.resources();
+    let wanted = negotiate::discovery(&asked.parts.headers)?;
+    if let (Path::Roots { core }, Discovery::Aggregated) = (&path, wanted) {
+        let mut response = answer::json(StatusCode::OK, &show::aggregated(&resources, *core));
+        let media = HeaderValue::from_static(AGGREGATED);
+        response.headers_mut().insert(header::CONTENT_TYPE, media);
+        return Ok(response);
+    }
+    Err(Error::NoSuchPath)
+}
+
+fn other(asked: &Asked<'_>) -> Result<Response, Error> {
+    let tokens = || asked.server.access.tokens.as_ref().ok_or(Error::NoSuchPath);
+    match asked.parts.uri.path() {
+        "/healthz" | "/livez" | "/readyz" => health(asked),
+        "/metrics" => Ok(metrics(asked)),
+        "/version" => Ok(answer::json(StatusCode::OK, &version())),
+        "/openid/v1/jwks" => Ok(answer::json(StatusCode::OK, &tokens()?.jwks())),
+        "/.well-known/openid-configuration" => {
+            let base = "https://kubernetes.default.svc";
+            Ok(answer::json(StatusCode::OK, &Tokens::configuration(base)))
+        }
+        _ => Err(Error::NoSuchPath),
+    }
+}
+
+fn health(asked: &Asked<'_>) -> Result<Response, Error> {
+    match asked.server.registry.store().is_stopped() {
+        false => Ok(plain(StatusCode::OK, "ok")),
+        true => Err(Error::Store),
+    }
+}
+
+/// What can be counted without keeping count.
+fn metrics(asked: &Asked<'_>) -> Response {
+    let state = asked.server.registry.store().read();
+    let mut text = String::from("# TYPE windlass_local_objects gauge\n");
+    let mut resources: Vec<_> = state.resources().collect();
+    resources.sort();
+    for resource in resources {
+        let count = state.count(resource);
+        text += &format!("windlass_local_objects{{resource={resource:?}}} {count}\n");
+    }
+    text += "# TYPE windlass_local_version counter\n";
+    text += &format!("windlass_local_version {}\n", state.version());
+    plain(StatusCode::OK, text)
+}
+
+fn version() -> Value {
+    json!({
+        "major": "1",
+        "minor": MINOR,
+        "gitVersion": format!("{LIKE}+windlass.{}", env!("CARGO_PKG_VERSION")),
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+    })
+}

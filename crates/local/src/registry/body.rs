@@ -1,0 +1,211 @@
+//! A request's object on its way in: read by its kind, with what is odd about it.
+
+use serde_json::{Map, Value};
+
+use super::{Served, Source, Target, Validation};
+use crate::{
+    builtin,
+    error::{Cause, CauseReason, Error, Subject},
+};
+
+/// A parsed body.
+#[derive(Clone, Debug, Default)]
+pub struct Body {
+    pub value: Value,
+    /// Paths of fields that were there twice.
+    pub duplicates: Vec<String>,
+}
+
+/// An object as its kind reads it, not yet defaulted.
+pub(super) struct Decoded {
+    pub(super) object: Value,
+    /// As in `unknown field "spec.a"`.
+    pub(super) problems: Vec<String>,
+}
+
+impl Served {
+    pub(super) fn decode(&self, body: Body) -> Result<Decoded, Error> {
+        let Body { mut value, duplicates } = body;
+        self.check_kind(&value)?;
+        let (object, unknown) = match &self.source {
+            Source::Builtin(typed) => {
+                let decoded = builtin::decode(&self.resource, value, *typed);
+                let decoded = decoded.map_err(|text| self.not_this_kind(&text))?;
+                let mut object = decoded.object;
+                if self.is("", "secrets") {
+                    // What is written as text is stored, and owned, as data.
+                    builtin::on_update(&self.resource, &mut object, &Value::Null);
+                }
+                (object, decoded.unknown)
+            }
+            Source::Custom(custom) => {
+                let mut unknown = builtin::decode_metadata(&mut value)
+                    .map_err(|text| self.not_this_kind(&text))?;
+                unknown.extend(custom.version().prune(&mut value));
+                (value, unknown)
+            }
+        };
+        let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
+        let twice = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
+        Ok(Decoded { object: self.named(object), problems: unknown.chain(twice).collect() })
+    }
+
+    /// Built-in kinds may leave their name out, and always carry it from here on.
+    fn named(&self, mut object: Value) -> Value {
+        if let Some(map) = object.as_object_mut() {
+            map.insert("apiVersion".into(), self.api_version.as_str().into());
+            map.insert("kind".into(), self.resource.kind.as_ref().into());
+        }
+        object
+    }
+
+    fn check_kind(&self, value: &Value) -> Result<(), Error> {
+        let Some(map) = value.as_object() else {
+            let text = "couldn't get version/kind; json parse error: the body is not an object";
+            return Err(self.unrecognized(text));
+        };
+        let text = |name: &str| map.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (kind, version) = (text("kind"), text("apiVersion"));
+        let custom = matches!(self.source, Source::Custom(_));
+        if custom && kind.is_empty() {
+            return Err(self.unrecognized(&format!("Object 'Kind' is missing in '{value}'")));
+        }
+        let same_kind = kind.is_empty() || kind == self.resource.kind;
+        let same_version = version.is_empty() || version == self.api_version;
+        match (same_kind && same_version, custom) {
+            (true, _) => Ok(()),
+            (false, false) => Err(Error::BadRequest(format!(
+                "{kind} in version {:?} cannot be handled as a {}: converting ({version}.{kind}) \
+                 to ({}.{}): unknown conversion",
+                version.rsplit('/').next().unwrap_or_default(),
+                self.resource.kind,
+                self.api_version,
+                self.resource.kind,
+            ))),
+            (false, true) => {
+                let (field, got, want) = if same_kind {
+                    ("apiVersion", version, self.api_version.as_str())
+                } else {
+                    ("kind", kind, self.resource.kind.as_ref())
+                };
+                Err(Error::invalid(
+                    self.subject_kind(""),
+                    Cause {
+                        reason: CauseReason::Invalid,
+                        field: field.into(),
+                        message: format!("Invalid value: {got:?}: must be {want}"),
+                    },
+                ))
+            }
+        }
+    }
+
+    /// A body that is not even JSON.
+    pub(crate) fn unreadable(&self, text: &str) -> Error {
+        self.unrecognized(&format!("couldn't get version/kind; json parse error: {text}"))
+    }
+
+    fn unrecognized(&self, text: &str) -> Error {
+        let kind = &self.resource.kind;
+        Error::BadRequest(format!(
+            "the object provided is unrecognized (must be of type {kind}): {text}"
+        ))
+    }
+
+    fn not_this_kind(&self, text: &str) -> Error {
+        let (kind, version) = (&self.resource.kind, &self.resource.version);
+        Error::BadRequest(format!("{kind} in version {version:?} cannot be handled as a {kind}: {text}"))
+    }
+
+    /// The warnings, unless the writer wants none or an error.
+    pub(super) fn judge(
+        &self,
+        problems: Vec<String>,
+        validation: Validation,
+    ) -> Result<Vec<String>, Error> {
+        match validation {
+            Validation::Strict if !problems.is_empty() => {
+                Err(self.not_this_kind(&strict(&problems)))
+            }
+            Validation::Warn => Ok(problems),
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+/// The same for what a patch brings, which Kubernetes words differently.
+pub(super) fn judge_patch(
+    patch: &Value,
+    problems: Vec<String>,
+    validation: Validation,
+) -> Result<Vec<String>, Error> {
+    match validation {
+        Validation::Strict if !problems.is_empty() => {
+            let shown = Value::from(patch.to_string());
+            let message = format!("Invalid value: {shown}: {}", strict(&problems));
+            let cause = Cause { reason: CauseReason::Invalid, field: "patch".into(), message };
+            Err(Error::invalid(Subject::default(), cause))
+        }
+        Validation::Warn => Ok(problems),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn strict(problems: &[String]) -> String {
+    format!("strict decoding error: {}", problems.join(", "))
+}
+
+/// The object's metadata, made if it is missing or is not a map.
+pub(super) fn metadata_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
+    let map = object.as_object_mut()?;
+    let metadata = map.entry("metadata").or_insert_with(|| Map::new().into());
+    if !metadata.is_object() {
+        *metadata = Map::new().into();
+    }
+    metadata.as_object_mut()
+}
+
+pub(super) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
+    let found = object.get("metadata").and_then(|all| all.get(field));
+    found.and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Sets or, if there is nothing to set, removes.
+pub(super) fn set(map: &mut Map<String, Value>, field: &str, value: Option<Value>) {
+    match value {
+        Some(value) => map.insert(field.into(), value),
+        None => map.remove(field),
+    };
+}
+
+impl Target {
+    /// What the body says of itself must be what the path says. An empty name in the path is one
+    /// that the body gives.
+    pub(super) fn check_names(&self, object: &mut Value) -> Result<(), Error> {
+        let bad = |text: String| Err(Error::BadRequest(text));
+        let (name, namespace) = (meta(object, "name"), meta(object, "namespace"));
+        if !self.name.is_empty() && name != self.name {
+            return bad(match name {
+                "" => format!(
+                    "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                    self.name
+                ),
+                other => format!(
+                    "the name of the object ({other}) does not match the name on the URL ({})",
+                    self.name
+                ),
+            });
+        }
+        if !namespace.is_empty() && namespace != self.namespace && self.served.resource.namespaced {
+            return bad(
+                "the namespace of the provided object does not match the namespace sent on the request"
+                    .into(),
+            );
+        }
+        let namespace = Some(self.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+        if let Some(metadata) = metadata_mut(object) {
+            set(metadata, "namespace", namespace.map(Value::from));
+        }
+        Ok(())
+    }
+}

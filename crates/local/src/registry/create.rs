@@ -1,0 +1,152 @@
+//! New objects.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{
+    Answer, Body, Registry, Served, Target, Write,
+    body::{meta, metadata_mut, set},
+    check::{check_depth, suffix, uid},
+};
+use crate::{
+    apply,
+    error::{CauseReason, Error},
+    store::{Mode, Transaction},
+};
+
+/// The longest base of a generated name.
+const BASE: usize = 58;
+/// How often a generated name may be taken.
+const TRIES: usize = 8;
+
+/// Who records the owners of fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owners {
+    /// This write, by comparison.
+    Compare,
+    /// An apply has done so.
+    Applied,
+}
+
+impl Registry {
+    pub async fn create(
+        self: &Arc<Self>,
+        target: Target,
+        body: Body,
+        write: Write,
+    ) -> Result<Answer, Error> {
+        let decoded = target.served.decode(body)?;
+        let mut warnings = target.served.judge(decoded.problems, write.validation)?;
+        let mut object = decoded.object;
+        target.check_names(&mut object)?;
+        if !meta(&object, "resourceVersion").is_empty() {
+            let text = "resourceVersion should not be set on objects to be created";
+            return Err(Error::Unspecific(text.into()));
+        }
+        warnings.extend(target.served.warnings());
+        target.served.default(&mut object);
+        let body = self.change(write.mode, move |registry, tx| {
+            registry.create_in(tx, &target, object, &write, Owners::Compare)
+        });
+        Ok(Answer { created: true, body: body.await?, warnings })
+    }
+
+    /// The object is defaulted. Returns it as its reader sees it.
+    pub(super) fn create_in(
+        &self,
+        tx: &mut Transaction<'_>,
+        target: &Target,
+        mut object: Value,
+        write: &Write,
+        owners: Owners,
+    ) -> Result<Value, Error> {
+        let served = &target.served;
+        target.check_namespace(tx, meta(&object, "name"))?;
+        name(tx, target, &mut object)?;
+        if owners == Owners::Compare {
+            let time = Self::time(tx);
+            let update = apply::Update {
+                typed: served.typed(),
+                manager: &write.manager,
+                subresource: None,
+                api_version: &served.api_version,
+                time: &time,
+                reset: served.reset(""),
+            };
+            object = apply::update(update, None, object);
+        }
+        drop_status(served, &mut object);
+        stamp(tx, served, &mut object)?;
+        self.on_create(tx, target, &mut object, write)?;
+        served.validate(&object, None)?;
+        let key = target.key_of(meta(&object, "name"));
+        if tx.get(&key).is_some() {
+            return Err(Error::AlreadyExists(served.subject(key.name())));
+        }
+        check_depth(&object)?;
+        let stored = tx.put(&key, served.to_stored(object));
+        self.after_create(tx, target, &key)?;
+        let mut shown = served.show(&stored);
+        if write.mode == Mode::Try
+            && let Some(metadata) = metadata_mut(&mut shown)
+        {
+            metadata.remove("resourceVersion");
+        }
+        Ok(shown)
+    }
+}
+
+/// Takes the name given or makes one.
+fn name(tx: &Transaction<'_>, target: &Target, object: &mut Value) -> Result<(), Error> {
+    if !meta(object, "name").is_empty() {
+        return Ok(());
+    }
+    let base = meta(object, "generateName");
+    if base.is_empty() {
+        let message = "Required value: name or generateName is required".into();
+        return Err(target.invalid(CauseReason::Required, "metadata.name", message));
+    }
+    let base = base.chars().scan(0, |length, letter| {
+        *length += letter.len_utf8();
+        (*length <= BASE).then_some(letter)
+    });
+    let base: String = base.collect();
+    let mut name = format!("{base}{}", suffix()?);
+    for _ in 0..TRIES {
+        if tx.get(&target.key_of(&name)).is_none() {
+            break;
+        }
+        name = format!("{base}{}", suffix()?);
+    }
+    if let Some(metadata) = metadata_mut(object) {
+        metadata.insert("name".into(), name.into());
+    }
+    Ok(())
+}
+
+/// What only `/status` may say does not come with a new object; defaults of it do.
+fn drop_status(served: &Served, object: &mut Value) {
+    if !served.resource.has_status {
+        return;
+    }
+    if let Some(map) = object.as_object_mut() {
+        map.remove("status");
+    }
+    served.default(object);
+}
+
+/// What the server says of every object.
+fn stamp(tx: &Transaction<'_>, served: &Served, object: &mut Value) -> Result<(), Error> {
+    let time = Registry::time(tx);
+    let Some(metadata) = metadata_mut(object) else { return Ok(()) };
+    for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"] {
+        metadata.remove(field);
+    }
+    set(metadata, "uid", Some(uid()?.into()));
+    set(metadata, "creationTimestamp", Some(time.into()));
+    if served.resource.has_generation {
+        set(metadata, "generation", Some(1.into()));
+    }
+    Ok(())
+}

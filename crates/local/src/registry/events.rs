@@ -1,0 +1,59 @@
+//! The two views of events: stored in the core form, shown in the newer one on request.
+
+use serde_json::Value;
+
+/// Core name and the name in `events.k8s.io`, for what means the same.
+const PAIRS: [(&str, &str); 7] = [
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+];
+
+/// From the stored form to that of `events.k8s.io`.
+pub(super) fn to_new(event: &mut Value) {
+    rename(event, PAIRS.into_iter());
+}
+
+/// From that of `events.k8s.io` to the stored form.
+pub(super) fn to_core(event: &mut Value) {
+    rename(event, PAIRS.into_iter().map(|(core, new)| (new, core)));
+}
+
+fn rename<'a>(event: &mut Value, names: impl Iterator<Item = (&'a str, &'a str)>) {
+    let Some(map) = event.as_object_mut() else { return };
+    for (from, to) in names {
+        if let Some(value) = map.remove(from) {
+            map.insert(to.into(), value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn both_views_hold_the_same() {
+        let core = json!({
+            "metadata": {"name": "e"},
+            "involvedObject": {"kind": "Pod"},
+            "message": "m",
+            "count": 2,
+            "source": {"component": "c"},
+            "reason": "R",
+        });
+        let mut event = core.clone();
+        to_new(&mut event);
+        assert_eq!(event["regarding"]["kind"], "Pod");
+        assert_eq!(event["note"], "m");
+        assert!(event.get("message").is_none());
+        to_core(&mut event);
+        assert_eq!(event, core);
+    }
+}

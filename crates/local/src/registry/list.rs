@@ -1,0 +1,214 @@
+//! Many objects, whole or page by page, now or as they were.
+
+use std::sync::Arc;
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::{Deserialize, Serialize};
+
+use super::{Registry, Target, read::Selection};
+use crate::{
+    error::{Cause, CauseReason, Error, Subject},
+    store::Object,
+};
+
+#[derive(Clone, Debug, Default)]
+pub struct ListOptions {
+    pub selection: Selection,
+    /// Zero for no limit.
+    pub limit: usize,
+    pub go_on: String,
+    pub version: Option<u64>,
+    pub version_match: Option<Match>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Match {
+    Exact,
+    NotOlderThan,
+}
+
+#[derive(Debug)]
+pub struct Listed {
+    pub objects: Vec<Arc<Object>>,
+    pub version: u64,
+    /// Where the next page begins.
+    pub go_on: Option<String>,
+    pub remaining: Option<usize>,
+}
+
+/// Where a page begins, in a text that clients hand back.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Token {
+    v: String,
+    /// -1: at the newest state.
+    rv: i64,
+    start: String,
+}
+
+impl Token {
+    fn new(rv: i64, start: String) -> Self {
+        Self { v: "meta.k8s.io/v1".into(), rv, start }
+    }
+
+    fn print(&self) -> String {
+        URL_SAFE_NO_PAD.encode(serde_json::to_string(self).unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Result<Self, Error> {
+        let broken =
+            |why: &str| Error::BadRequest(format!("invalid continue token: {why}: {text:?}"));
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| broken("not base64"))?;
+        let token: Self = serde_json::from_slice(&bytes).map_err(|_| broken("not JSON"))?;
+        match &*token.v {
+            "meta.k8s.io/v1" => Ok(token),
+            _ => Err(broken("unknown version")),
+        }
+    }
+}
+
+/// Which state is listed.
+enum At {
+    Newest,
+    Exactly(u64),
+}
+
+const OLD_TOKEN: &str = "The provided continue parameter is too old to display a consistent list \
+    result. You can start a new list without the continue parameter, or use the continue token in \
+    this response to retrieve the remainder of the results. Continuing with the provided token \
+    results in an inconsistent list - objects that were created, modified, or deleted between the \
+    time the first chunk was returned and now may show up in the list.";
+const OLD_VERSION: &str = "The resourceVersion for the provided list is too old.";
+
+impl Registry {
+    pub async fn list(&self, target: &Target, options: &ListOptions) -> Result<Listed, Error> {
+        let token = match &*options.go_on {
+            "" => None,
+            text => Some(Token::parse(text)?),
+        };
+        check(options, token.is_some())?;
+        if let Some(version) = options.version {
+            self.wait_for(version).await?;
+        }
+        let (limit, at) = match &token {
+            Some(token) => {
+                let at = u64::try_from(token.rv).map_or(At::Newest, At::Exactly);
+                (options.limit, at)
+            }
+            None => start(options),
+        };
+        let after = token.map(|token| token.start).unwrap_or_default();
+        self.page(target, options, limit, at, &after)
+    }
+
+    fn page(
+        &self,
+        target: &Target,
+        options: &ListOptions,
+        limit: usize,
+        at: At,
+        after: &str,
+    ) -> Result<Listed, Error> {
+        let (resource, prefix) = (&target.served.stored_as, target.prefix());
+        let state = self.store.read();
+        let (version, all) = match at {
+            At::Newest => {
+                let all = state.list(resource, &prefix);
+                let all = all.map(|(key, object)| (key.clone(), object.clone()));
+                (state.version(), all.collect::<Vec<_>>())
+            }
+            At::Exactly(version) => {
+                let all = state.list_at(resource, &prefix, version);
+                (version, all.map_err(|_| expired(after))?)
+            }
+        };
+        drop(state);
+        let wanted = all.into_iter().filter(|(key, object)| {
+            **key >= *after && options.selection.matches(&target.served, object)
+        });
+        let mut wanted: Vec<_> = wanted.collect();
+        if limit == 0 || wanted.len() <= limit {
+            let objects = wanted.into_iter().map(|(_, object)| object).collect();
+            return Ok(Listed { objects, version, go_on: None, remaining: None });
+        }
+        let rest = wanted.split_off(limit);
+        // The least key that is greater than the last one's.
+        let next = wanted.last().map(|(key, _)| format!("{key}\0")).unwrap_or_default();
+        let rv = i64::try_from(version).unwrap_or(i64::MAX);
+        Ok(Listed {
+            objects: wanted.into_iter().map(|(_, object)| object).collect(),
+            version,
+            go_on: Some(Token::new(rv, next).print()),
+            remaining: options.selection.is_all().then_some(rest.len()),
+        })
+    }
+}
+
+/// The limit that counts and the state that is meant.
+fn start(options: &ListOptions) -> (usize, At) {
+    match (options.version, options.version_match) {
+        (Some(version), Some(Match::Exact)) => (options.limit, At::Exactly(version)),
+        (Some(0), _) => (0, At::Newest),
+        (Some(version), None) if options.limit > 0 => (options.limit, At::Exactly(version)),
+        _ => (options.limit, At::Newest),
+    }
+}
+
+fn expired(after: &str) -> Error {
+    match after {
+        "" => Error::Expired { text: OLD_VERSION.into(), go_on: None },
+        after => Error::Expired {
+            text: OLD_TOKEN.into(),
+            go_on: Some(Token::new(-1, after.to_owned()).print()),
+        },
+    }
+}
+
+fn check(options: &ListOptions, goes_on: bool) -> Result<(), Error> {
+    if goes_on && options.version.is_some_and(|version| version != 0) {
+        let text = "specifying resource version is not allowed when using continue";
+        return Err(Error::BadRequest(text.into()));
+    }
+    match (options.version_match, options.version, goes_on) {
+        (Some(_), _, true) => {
+            Err(forbidden("resourceVersionMatch is forbidden when continue is provided"))
+        }
+        (Some(_), None, _) => Err(forbidden(
+            "resourceVersionMatch is forbidden unless resourceVersion is provided",
+        )),
+        (Some(Match::Exact), Some(0), _) => Err(forbidden(
+            "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A list option that does not go with the others.
+pub(crate) fn forbidden(text: &str) -> Error {
+    let field = if text.starts_with("sendInitialEvents") {
+        "sendInitialEvents"
+    } else {
+        "resourceVersionMatch"
+    };
+    Error::invalid(
+        Subject::new("meta.k8s.io", "ListOptions", ""),
+        Cause {
+            reason: CauseReason::Forbidden,
+            field: field.into(),
+            message: format!("Forbidden: {text}"),
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_survive_their_text() {
+        let token = Token::new(7, "a/b\0".into());
+        assert_eq!(Token::parse(&token.print()).unwrap(), token);
+        for broken in ["", "%%%", "YWJj", &URL_SAFE_NO_PAD.encode(r#"{"v":"x","rv":1,"start":""}"#)] {
+            assert!(matches!(Token::parse(broken), Err(Error::BadRequest(_))), "{broken}");
+        }
+    }
+}

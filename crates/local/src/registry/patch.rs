@@ -1,0 +1,237 @@
+//! Patches of all four kinds. They run in the writer, so that none is ever lost to another.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{
+    Answer, Body, Registry, Source, Target, Write,
+    body::{judge_patch, meta},
+    create::Owners,
+    update::From,
+};
+use crate::{
+    apply,
+    error::{Error, MediaType},
+    patch,
+    store::{Object, Transaction},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchKind {
+    Json,
+    Merge,
+    Strategic,
+    Apply { force: bool },
+}
+
+impl Registry {
+    pub async fn patch(
+        self: &Arc<Self>,
+        target: Target,
+        kind: PatchKind,
+        body: Body,
+        write: Write,
+    ) -> Result<Answer, Error> {
+        if kind == PatchKind::Strategic && matches!(target.served.source, Source::Custom(_)) {
+            return Err(Error::MediaType(MediaType::CustomPatch));
+        }
+        if let PatchKind::Apply { .. } = kind {
+            check_applied(&target, &body.value)?;
+        }
+        self.change(write.mode, move |registry, tx| match kind {
+            PatchKind::Apply { force } => registry.apply_in(tx, &target, &body, &write, force),
+            _ => registry.patch_in(tx, &target, kind, &body, &write),
+        })
+        .await
+    }
+
+    fn patch_in(
+        &self,
+        tx: &mut Transaction<'_>,
+        target: &Target,
+        kind: PatchKind,
+        body: &Body,
+        write: &Write,
+    ) -> Result<Answer, Error> {
+        let served = &target.served;
+        let Some(old) = tx.get(&target.key()) else {
+            return Err(Error::NotFound(target.subject()));
+        };
+        if target.subresource == "scale" {
+            return self.patch_scale(tx, target, &old, kind, body, write);
+        }
+        let before = served.show(&old);
+        let patched = patched(&before, kind, &body.value, served.typed())?;
+        let duplicates = body.duplicates.clone();
+        let decoded = served.decode(Body { value: patched, duplicates })?;
+        let mut warnings = judge_patch(&body.value, decoded.problems, write.validation)?;
+        let mut object = decoded.object;
+        target.check_names(&mut object)?;
+        warnings.extend(served.warnings());
+        served.default(&mut object);
+        let body =
+            self.update_in(tx, target, &old, object, write, Owners::Compare, From::Patch)?;
+        Ok(Answer { created: false, body, warnings })
+    }
+
+    fn apply_in(
+        &self,
+        tx: &mut Transaction<'_>,
+        target: &Target,
+        body: &Body,
+        write: &Write,
+        force: bool,
+    ) -> Result<Answer, Error> {
+        let served = &target.served;
+        let old = tx.get(&target.key());
+        if old.is_none() && !target.subresource.is_empty() {
+            return Err(Error::NotFound(target.subject()));
+        }
+        if target.subresource == "scale" {
+            return self.apply_scale(tx, target, body, write, force);
+        }
+        let mut config = body.value.clone();
+        target.name_config(&mut config)?;
+        let (mut object, problems) = self.applied(tx, target, &old, &config, write, force)?;
+        let mut warnings = served.judge(problems, write.validation)?;
+        warnings.extend(served.warnings());
+        served.default(&mut object);
+        let applied = Owners::Applied;
+        let body = match &old {
+            Some(old) => {
+                self.update_in(tx, target, old, object, write, applied, From::Patch)?
+            }
+            None => self.create_in(tx, target, object, write, applied)?,
+        };
+        Ok(Answer { created: old.is_none(), body, warnings })
+    }
+
+    /// The merged object, read by its kind.
+    pub(super) fn applied(
+        &self,
+        tx: &Transaction<'_>,
+        target: &Target,
+        old: &Option<Arc<Object>>,
+        config: &Value,
+        write: &Write,
+        force: bool,
+    ) -> Result<(Value, Vec<String>), Error> {
+        let served = &target.served;
+        let live = old.as_ref().map(|old| served.show(old));
+        if let Some(old) = old {
+            check_version(target, old, config)?;
+        }
+        let time = Self::time(tx);
+        let merged = apply::apply(apply::Request {
+            live: live.as_ref(),
+            config,
+            typed: served.typed(),
+            manager: &write.manager,
+            subresource: Some(&*target.subresource).filter(|name| !name.is_empty()),
+            api_version: &served.api_version,
+            force,
+            time: &time,
+            reset: served.reset(&target.subresource),
+        });
+        let merged = merged.map_err(|error| refused(target, error))?;
+        let decoded = served.decode(Body { value: merged, duplicates: Vec::new() })?;
+        Ok((decoded.object, decoded.problems))
+    }
+}
+
+pub(super) fn patched(
+    before: &Value,
+    kind: PatchKind,
+    body: &Value,
+    typed: crate::types::Typed<'_>,
+) -> Result<Value, Error> {
+    let done = match kind {
+        PatchKind::Json => patch::json(before, body),
+        PatchKind::Strategic if body.is_object() => patch::strategic(before, body, typed),
+        _ if !body.is_object() => {
+            let text = "error decoding patch: the patch is not an object";
+            return Err(Error::BadRequest(text.into()));
+        }
+        _ => {
+            let mut patched = before.clone();
+            patch::merge(&mut patched, body);
+            Ok(patched)
+        }
+    };
+    done.map_err(|error| match error {
+        patch::Error::Decode(_) => Error::BadRequest(error.to_string()),
+        patch::Error::Rejected => Error::RejectedPatch,
+        patch::Error::Strategic(text) => Error::Unspecific(text),
+        patch::Error::TooLarge(_) => Error::PatchTooLarge(error.to_string()),
+    })
+}
+
+/// What an apply may not say, whatever is stored.
+fn check_applied(target: &Target, config: &Value) -> Result<(), Error> {
+    let bad = |text: String| Err(Error::BadRequest(text));
+    let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
+    if !config.is_object() {
+        return bad("error decoding YAML: the body is not an object".into());
+    }
+    if config.pointer("/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
+        return bad("metadata.managedFields must be nil".into());
+    }
+    let (kind, api_version) = match &*target.subresource {
+        "scale" => ("Scale", "autoscaling/v1"),
+        _ => (&*target.served.resource.kind, &*target.served.api_version),
+    };
+    if text("kind") != kind || text("apiVersion") != api_version {
+        let version = text("apiVersion");
+        let version = if version.contains('/') { version.into() } else { format!("/{version}") };
+        return bad(format!("invalid object type: {version}, Kind={}", text("kind")));
+    }
+    Ok(())
+}
+
+impl Target {
+    /// The path names what the config leaves out.
+    pub(super) fn name_config(&self, config: &mut Value) -> Result<(), Error> {
+        if meta(config, "name").is_empty()
+            && let Some(metadata) = super::body::metadata_mut(config)
+        {
+            metadata.insert("name".into(), self.name.as_str().into());
+        }
+        self.check_names(config)
+    }
+}
+
+fn check_version(target: &Target, old: &Object, config: &Value) -> Result<(), Error> {
+    let version = meta(config, "resourceVersion");
+    if !version.is_empty() && version != old.version().to_string() {
+        return Err(target.modified());
+    }
+    Ok(())
+}
+
+pub(super) fn refused(target: &Target, error: apply::Error) -> Error {
+    let text = error.to_string();
+    match error {
+        apply::Error::Conflicts(conflicts) => {
+            let conflicts =
+                conflicts.into_iter().map(|conflict| (conflict.message, conflict.field));
+            Error::Owned { text, conflicts: conflicts.collect() }
+        }
+        apply::Error::Typed(text) => {
+            let (served, namespace) = (&target.served, &target.namespace);
+            let version = match &*served.resource.group {
+                "" => format!("/{}", served.resource.version),
+                _ => served.api_version.clone(),
+            };
+            let place = if namespace.is_empty() {
+                format!("/{}", target.name)
+            } else {
+                format!("{namespace}/{}", target.name)
+            };
+            Error::Unspecific(format!(
+                "failed to create typed patch object ({place}; {version}, Kind={}): {text}",
+                served.resource.kind
+            ))
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The smaller subresources: binding and eviction of pods, the end of namespaces.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{
+    Answer, Body, DeleteOptions, Registry, Target, Write,
+    body::meta,
+    update::is_over,
+};
+use crate::{
+    error::{CauseReason, Error, Subject},
+    store::Mode,
+};
+
+impl Registry {
+    /// Gives a pod its node, once.
+    pub async fn bind(
+        self: &Arc<Self>,
+        target: Target,
+        body: Body,
+        write: Write,
+    ) -> Result<Answer, Error> {
+        let node = body.value.pointer("/target/name").and_then(Value::as_str).unwrap_or_default();
+        if node.is_empty() {
+            let message = "Required value".into();
+            return Err(target.invalid(CauseReason::Required, "target.name", message));
+        }
+        let node = node.to_owned();
+        self.change(write.mode, move |_, tx| {
+            let Some(old) = tx.get(&target.key()) else {
+                return Err(Error::NotFound(target.subject()));
+            };
+            let conflict = |text: String| Error::Conflict {
+                subject: Subject::new("", "pods/binding", &target.name),
+                text,
+            };
+            let bound = old.value().pointer("/spec/nodeName").and_then(Value::as_str);
+            if let Some(bound) = bound.filter(|bound| !bound.is_empty()) {
+                let text = format!("pod {} is already assigned to node {bound:?}", target.name);
+                return Err(conflict(text));
+            }
+            if old.is_deleting() {
+                return Err(conflict(format!("pod {} is being deleted, cannot be assigned to a host", target.name)));
+            }
+            let mut pod = old.value().clone();
+            pod["spec"]["nodeName"] = node.into();
+            let scheduled = json!({
+                "type": "PodScheduled",
+                "status": "True",
+                "lastProbeTime": null,
+                "lastTransitionTime": Self::time(tx),
+            });
+            let conditions = pod.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+            match conditions {
+                Some(conditions) => {
+                    conditions.retain(|known| known["type"] != "PodScheduled");
+                    conditions.push(scheduled);
+                }
+                None => pod["status"]["conditions"] = json!([scheduled]),
+            }
+            tx.put(&target.key(), pod);
+            Ok(Answer { created: true, ..Answer::of(done()) })
+        })
+        .await
+    }
+
+    /// A deletion that a disruption budget could refuse, if there were something behind it.
+    pub async fn evict(
+        self: &Arc<Self>,
+        target: Target,
+        options: DeleteOptions,
+        mode: Mode,
+    ) -> Result<Answer, Error> {
+        self.delete(target, options, mode).await?;
+        Ok(Answer { created: true, ..Answer::of(done()) })
+    }
+
+    /// `/finalize`: only the finalizers in the spec of a namespace count.
+    pub async fn finalize(
+        self: &Arc<Self>,
+        target: Target,
+        body: Body,
+        write: Write,
+    ) -> Result<Answer, Error> {
+        self.change(write.mode, move |_, tx| {
+            let Some(old) = tx.get(&target.key()) else {
+                return Err(Error::NotFound(target.subject()));
+            };
+            let version = meta(&body.value, "resourceVersion");
+            if !version.is_empty() && version != old.version().to_string() {
+                return Err(target.modified());
+            }
+            let mut value = old.value().clone();
+            let finalizers = body.value.pointer("/spec/finalizers").cloned();
+            value["spec"]["finalizers"] = finalizers.unwrap_or_else(|| json!([]));
+            if is_over(&old, &value) {
+                tx.remove(&target.key());
+                return Ok(Answer::of(target.served.show(&old)));
+            }
+            let stored = tx.put(&target.key(), value);
+            Ok(Answer::of(target.served.show(&stored)))
+        })
+        .await
+    }
+}
+
+/// Success with nothing to add.
+fn done() -> Value {
+    json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "code": 201,
+    })
+}

@@ -1,0 +1,251 @@
+//! Changed objects: PUT, and the last steps of every patch.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{
+    Answer, Body, Registry, Source, Target, Write,
+    body::{meta, metadata_mut, set},
+    check::{check_depth, parse_version},
+    create::Owners,
+};
+use crate::{
+    apply,
+    error::{Cause, CauseReason, Error},
+    store::{Mode, Object, Transaction},
+};
+
+/// Where a new uid stands decides how it is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum From {
+    Put,
+    Patch,
+}
+
+impl Registry {
+    pub async fn update(
+        self: &Arc<Self>,
+        target: Target,
+        body: Body,
+        write: Write,
+    ) -> Result<Answer, Error> {
+        let decoded = target.served.decode(body)?;
+        let mut warnings = target.served.judge(decoded.problems, write.validation)?;
+        let mut object = decoded.object;
+        target.check_names(&mut object)?;
+        warnings.extend(target.served.warnings());
+        target.served.default(&mut object);
+        let done = self.change(write.mode, move |registry, tx| {
+            let Some(old) = tx.get(&target.key()) else {
+                if !target.served.resource.put_creates || !target.subresource.is_empty() {
+                    return Err(Error::NotFound(target.subject()));
+                }
+                let body = registry.create_in(tx, &target, object, &write, Owners::Compare)?;
+                return Ok((true, body));
+            };
+            check_version_given(&target, &object)?;
+            let body =
+                registry.update_in(tx, &target, &old, object, &write, Owners::Compare, From::Put)?;
+            Ok((false, body))
+        });
+        let (created, body) = done.await?;
+        Ok(Answer { created, body, warnings })
+    }
+
+    /// The object is decoded and defaulted. Returns it as its reader sees it.
+    #[allow(clippy::too_many_arguments, reason = "each says one thing about the write")]
+    pub(super) fn update_in(
+        &self,
+        tx: &mut Transaction<'_>,
+        target: &Target,
+        old: &Arc<Object>,
+        new: Value,
+        write: &Write,
+        owners: Owners,
+        from: From,
+    ) -> Result<Value, Error> {
+        let served = &target.served;
+        let before = served.show(old);
+        check_preconditions(target, old, &new, from)?;
+        let new = match owners {
+            Owners::Applied => new,
+            Owners::Compare => {
+                let time = Self::time(tx);
+                let update = apply::Update {
+                    typed: served.typed(),
+                    manager: &write.manager,
+                    subresource: Some(&*target.subresource).filter(|name| !name.is_empty()),
+                    api_version: &served.api_version,
+                    time: &time,
+                    reset: served.reset(&target.subresource),
+                };
+                apply::update(update, Some(&before), new)
+            }
+        };
+        let mut new = keep(target, &before, new);
+        self.on_update(tx, target, &before, &mut new, write)?;
+        if served.resource.has_generation
+            && target.subresource != "status"
+            && served.is_wanted_differently(&before, &new)
+        {
+            raise_generation(&mut new);
+        }
+        check_finalizers(target, old, &new)?;
+        served.validate(&new, Some(&before))?;
+        self.store_changed(tx, target, old, &before, new, write.mode)
+    }
+
+    /// By the rule that a write which changes nothing is none.
+    fn store_changed(
+        &self,
+        tx: &mut Transaction<'_>,
+        target: &Target,
+        old: &Arc<Object>,
+        before: &Value,
+        new: Value,
+        mode: Mode,
+    ) -> Result<Value, Error> {
+        let (served, key) = (&target.served, target.key());
+        if is_over(old, &new) {
+            tx.remove(&key);
+            return Ok(new);
+        }
+        if apply::same_but_times(before, &new) {
+            return Ok(before.clone());
+        }
+        check_depth(&new)?;
+        let stored = tx.put(&key, served.to_stored(new));
+        let mut shown = served.show(&stored);
+        if mode == Mode::Try {
+            shown["metadata"]["resourceVersion"] = old.version().to_string().into();
+        }
+        Ok(shown)
+    }
+}
+
+/// Whether an object that is being deleted has nothing left to wait for.
+pub(super) fn is_over(old: &Object, new: &Value) -> bool {
+    let none = |pointer: &str| {
+        new.pointer(pointer).and_then(Value::as_array).is_none_or(|list| list.is_empty())
+    };
+    let grace = old.metadata().and_then(|all| all.get("deletionGracePeriodSeconds"));
+    let grace = grace.and_then(Value::as_i64).unwrap_or_default();
+    // Only namespaces have finalizers in their spec.
+    old.is_deleting() && grace == 0 && none("/metadata/finalizers") && none("/spec/finalizers")
+}
+
+/// Custom objects are never replaced unseen.
+fn check_version_given(target: &Target, object: &Value) -> Result<(), Error> {
+    let custom = matches!(target.served.source, Source::Custom(_));
+    if !custom || !meta(object, "resourceVersion").is_empty() {
+        return Ok(());
+    }
+    let cause = Cause {
+        reason: CauseReason::Invalid,
+        field: "metadata.resourceVersion".into(),
+        message: "Invalid value: 0: must be specified for an update".into(),
+    };
+    Err(Error::invalid(target.subject(), cause))
+}
+
+fn check_preconditions(
+    target: &Target,
+    old: &Object,
+    new: &Value,
+    from: From,
+) -> Result<(), Error> {
+    let uid = meta(new, "uid");
+    if !uid.is_empty() && uid != old.uid() {
+        return Err(match from {
+            From::Put => Error::Conflict {
+                subject: target.subject(),
+                text: format!(
+                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                    old.uid()
+                ),
+            },
+            From::Patch => {
+                let message = format!("Invalid value: {uid:?}: field is immutable");
+                target.invalid(CauseReason::Invalid, "metadata.uid", message)
+            }
+        });
+    }
+    let version = meta(new, "resourceVersion");
+    if !version.is_empty() {
+        // Zero means whichever, as absence does.
+        let version = parse_version(version)?;
+        if version != 0 && version != old.version() {
+            return Err(target.modified());
+        }
+    }
+    Ok(())
+}
+
+/// What this endpoint cannot change is taken from the old object.
+fn keep(target: &Target, old: &Value, new: Value) -> Value {
+    let served = &target.served;
+    let mut kept = match &*target.subresource {
+        "status" => {
+            let mut kept = old.clone();
+            copy(&new, &mut kept, "status");
+            if let (Some(from), Some(to)) = (new.get("metadata"), kept.get_mut("metadata")) {
+                copy(from, to, "managedFields");
+            }
+            kept
+        }
+        _ => {
+            let mut new = new;
+            if served.resource.has_status {
+                copy(old, &mut new, "status");
+            }
+            new
+        }
+    };
+    let before = old.get("metadata");
+    if let Some(metadata) = metadata_mut(&mut kept) {
+        let mut fields = vec!["uid", "creationTimestamp", "deletionTimestamp"];
+        fields.extend(["deletionGracePeriodSeconds", "resourceVersion", "namespace"]);
+        if served.resource.has_generation {
+            fields.push("generation");
+        }
+        for field in fields {
+            set(metadata, field, before.and_then(|all| all.get(field)).cloned());
+        }
+        metadata.remove("selfLink");
+    }
+    kept
+}
+
+fn copy(from: &Value, to: &mut Value, field: &str) {
+    if let Some(to) = to.as_object_mut() {
+        set(to, field, from.get(field).cloned());
+    }
+}
+
+pub(super) fn raise_generation(object: &mut Value) {
+    if let Some(metadata) = metadata_mut(object) {
+        let old = metadata.get("generation").and_then(Value::as_i64).unwrap_or_default();
+        metadata.insert("generation".into(), old.saturating_add(1).into());
+    }
+}
+
+fn check_finalizers(target: &Target, old: &Object, new: &Value) -> Result<(), Error> {
+    if !old.is_deleting() {
+        return Ok(());
+    }
+    let known = old.finalizers();
+    let wanted = new.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let wanted = wanted.into_iter().flatten().filter_map(Value::as_str);
+    let added: Vec<_> =
+        wanted.filter(|name| !known.contains(name)).map(|name| format!("{name:?}")).collect();
+    if added.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "Forbidden: no new finalizers can be added if the object is being deleted, found new \
+         finalizers []string{{{}}}",
+        added.join(", ")
+    );
+    Err(target.invalid(CauseReason::Forbidden, "metadata.finalizers", message))
+}

@@ -1,0 +1,118 @@
+//! The file.
+
+use std::{
+    fs::OpenOptions,
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+    sync::Arc,
+};
+
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, backends::InMemoryBackend};
+
+use super::{Change, Error, Key, Object, State};
+
+/// `<group>/<plural>` NUL `<namespace>/<name>` to the version and the object without it.
+const OBJECTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("objects");
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+const VERSION: &str = "version";
+const FORMAT: &str = "format";
+/// Raised when a program of today could not read what one of tomorrow writes.
+const KNOWN_FORMAT: u64 = 1;
+
+type Row = (String, Vec<u8>);
+
+pub(super) struct Disk {
+    database: Database,
+}
+
+impl Disk {
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        let shown = || path.display().to_string();
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+            .map_err(|source| Error::Create { path: shown(), source })?;
+        let database = Database::builder()
+            .create_file(file)
+            .map_err(|error| Error::Open { path: shown(), source: Box::new(error.into()) })?;
+        Ok(Self { database })
+    }
+
+    pub(super) fn in_memory() -> Result<Self, Error> {
+        let database = Database::builder().create_with_backend(InMemoryBackend::new());
+        let database = database.map_err(|error| Error::Read(Box::new(error.into())))?;
+        Ok(Self { database })
+    }
+
+    pub(super) fn load(&self) -> Result<State, Error> {
+        let (version, stored) = self.read_all().map_err(|error| Error::Read(Box::new(error)))?;
+        let Some((format, version)) = version else { return Ok(State::new(0)) };
+        if format != KNOWN_FORMAT {
+            return Err(Error::Format { found: format, known: KNOWN_FORMAT });
+        }
+        let mut state = State::new(version);
+        for (key, bytes) in stored {
+            let (key, object) = parse(&key, &bytes)?;
+            state.set(&key, Some(Arc::new(object)));
+        }
+        Ok(state)
+    }
+
+    /// Format and version, if anything has ever been stored, and the rows.
+    fn read_all(&self) -> Result<(Option<(u64, u64)>, Vec<Row>), redb::Error> {
+        let read = self.database.begin_read()?;
+        let meta = match read.open_table(META) {
+            Err(redb::TableError::TableDoesNotExist(_)) => return Ok((None, Vec::new())),
+            meta => meta?,
+        };
+        let number = |name| Ok::<_, redb::Error>(meta.get(name)?.map_or(0, |found| found.value()));
+        let versions = (number(FORMAT)?, number(VERSION)?);
+        let mut stored = Vec::new();
+        for row in read.open_table(OBJECTS)?.iter()? {
+            let (key, value) = row?;
+            stored.push((key.value().to_owned(), value.value().to_owned()));
+        }
+        Ok((Some(versions), stored))
+    }
+
+    /// All of the changes or none. They are on the disk when this returns.
+    ///
+    /// What redb calls quick repair is off: it costs a second flush per commit, and the walk it
+    /// saves after a crash is over what is read at the start anyway.
+    pub(super) fn commit(&self, changes: &[Change]) -> Result<(), redb::Error> {
+        let Some(last) = changes.last() else { return Ok(()) };
+        let write = self.database.begin_write()?;
+        {
+            let mut objects = write.open_table(OBJECTS)?;
+            let mut row = Vec::new();
+            for change in changes {
+                let key = format!("{}\0{}", change.key.resource, change.key.name);
+                let Some(object) = &change.new else {
+                    objects.remove(key.as_str())?;
+                    continue;
+                };
+                row.clear();
+                row.extend_from_slice(&object.version().to_be_bytes());
+                object.stored().iter().for_each(|part| row.extend_from_slice(part));
+                objects.insert(key.as_str(), row.as_slice())?;
+            }
+            let mut meta = write.open_table(META)?;
+            meta.insert(FORMAT, KNOWN_FORMAT)?;
+            meta.insert(VERSION, last.version)?;
+        }
+        Ok(write.commit()?)
+    }
+}
+
+fn parse(key: &str, bytes: &[u8]) -> Result<(Key, Object), Error> {
+    let unreadable = |source| Error::Unreadable { key: key.replace('\0', " "), source };
+    let (version, json) = bytes.split_at_checked(8).unwrap_or((&[], bytes));
+    let version = version.try_into().map(u64::from_be_bytes).unwrap_or_default();
+    let object = Object::from_disk(json, version).map_err(unreadable)?;
+    let (resource, name) = key.split_once('\0').unwrap_or((key, ""));
+    Ok((Key { resource: resource.into(), name: name.into() }, object))
+}

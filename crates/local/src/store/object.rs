@@ -1,0 +1,165 @@
+//! One stored object, parsed and printed.
+
+use std::{fmt, sync::Arc};
+
+use axum::body::Bytes;
+use serde_json::{Map, Value};
+
+/// Where an object is: `<group>/<plural>` and `<namespace>/<name>`, the namespace empty for
+/// objects of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    pub resource: Arc<str>,
+    pub name: Arc<str>,
+}
+
+impl Key {
+    pub fn new(resource: &Arc<str>, namespace: &str, name: &str) -> Self {
+        Self { resource: resource.clone(), name: format!("{namespace}/{name}").into() }
+    }
+
+    pub fn namespace(&self) -> &str {
+        self.name.split_once('/').map_or("", |(namespace, _)| namespace)
+    }
+
+    pub fn name(&self) -> &str {
+        self.name.split_once('/').map_or(&self.name, |(_, name)| name)
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.resource, self.name)
+    }
+}
+
+/// An object as it is stored: without `apiVersion` and `kind`, which the reader decides, and
+/// without its version, which is beside it.
+#[derive(Debug)]
+pub struct Object {
+    version: u64,
+    value: Value,
+    /// The printed object from its first field of metadata on.
+    printed: Bytes,
+}
+
+const START: &[u8] = br#"{"metadata":{"#;
+
+impl Object {
+    /// Takes out what is not stored. An object without metadata gets an empty one.
+    pub(super) fn new(mut value: Value, version: u64) -> Self {
+        if let Some(map) = value.as_object_mut() {
+            map.remove("apiVersion");
+            map.remove("kind");
+            if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.remove("resourceVersion");
+            }
+        }
+        let printed = print(&value);
+        Self { version, value, printed }
+    }
+
+    pub(super) fn from_disk(stored: &[u8], version: u64) -> Result<Self, serde_json::Error> {
+        let value: Value = serde_json::from_slice(stored)?;
+        Ok(Self::new(value, version))
+    }
+
+    /// What goes to the disk, in two parts.
+    pub(super) fn stored(&self) -> [&[u8]; 2] {
+        [START, &self.printed]
+    }
+
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Without `apiVersion`, `kind` and version.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    pub fn metadata(&self) -> Option<&Map<String, Value>> {
+        self.value.get("metadata")?.as_object()
+    }
+
+    /// A text in the metadata, empty when it is absent.
+    pub fn meta(&self, field: &str) -> &str {
+        self.metadata().and_then(|all| all.get(field)).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub fn uid(&self) -> &str {
+        self.meta("uid")
+    }
+
+    pub fn is_deleting(&self) -> bool {
+        !self.meta("deletionTimestamp").is_empty()
+    }
+
+    pub fn finalizers(&self) -> Vec<&str> {
+        let list = self.metadata().and_then(|all| all.get("finalizers")).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    pub fn labels(&self) -> Option<&Map<String, Value>> {
+        self.metadata()?.get("labels")?.as_object()
+    }
+
+    /// Whole, as a reader of this version knows it.
+    pub fn to_value(&self, api_version: &str, kind: &str) -> Value {
+        let mut value = self.value.clone();
+        if let Some(map) = value.as_object_mut() {
+            map.insert("apiVersion".into(), api_version.into());
+            map.insert("kind".into(), kind.into());
+            if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.insert("resourceVersion".into(), self.version.to_string().into());
+            }
+        }
+        value
+    }
+
+    /// Printed whole; `version` is that of the object or of the change that removed it.
+    ///
+    /// `head` is what precedes the metadata, as in `"kind":"Pod","apiVersion":"v1",`.
+    pub fn print_into(&self, head: &str, version: u64, out: &mut Vec<u8>) {
+        out.push(b'{');
+        out.extend_from_slice(head.as_bytes());
+        out.extend_from_slice(br#""metadata":{"resourceVersion":""#);
+        out.extend_from_slice(version.to_string().as_bytes());
+        // What follows begins with a field or with the end of the metadata.
+        out.extend_from_slice(if self.printed.starts_with(b"}") { b"\"" } else { b"\"," });
+        out.extend_from_slice(&self.printed);
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.printed.len()
+    }
+}
+
+fn print(value: &Value) -> Bytes {
+    let mut out = Vec::with_capacity(512);
+    let empty = Map::new();
+    let map = value.as_object().unwrap_or(&empty);
+    let metadata = map.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
+    print_fields(metadata.iter(), &mut out);
+    out.push(b'}');
+    let others: Vec<_> = map.iter().filter(|(name, _)| *name != "metadata").collect();
+    if !others.is_empty() {
+        out.push(b',');
+        print_fields(others.into_iter(), &mut out);
+    }
+    out.push(b'}');
+    out.shrink_to_fit();
+    out.into()
+}
+
+fn print_fields<'a>(fields: impl Iterator<Item = (&'a String, &'a Value)>, out: &mut Vec<u8>) {
+    for (at, (name, value)) in fields.enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        // Neither can fail: the keys are texts and nothing is written but to memory.
+        let _ = serde_json::to_writer(&mut *out, name);
+        out.push(b':');
+        let _ = serde_json::to_writer(&mut *out, value);
+    }
+}

@@ -1,0 +1,131 @@
+use serde_json::{Value, json};
+
+use crate::api::Api;
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const WIDGETS: &str = "/apis/ex.io/v1/namespaces/default/widgets";
+
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.ex.io"},
+        "spec": {
+            "group": "ex.io",
+            "names": {"kind": "Widget", "plural": "widgets", "shortNames": ["wd"]},
+            "scope": "Namespaced",
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "subresources": {
+                    "status": {},
+                    "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"},
+                },
+                "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "properties": {
+                        "spec": {
+                            "type": "object",
+                            "properties": {
+                                "color": {
+                                    "type": "string",
+                                    "x-kubernetes-validations": [
+                                        {"rule": "self == oldSelf", "message": "color is immutable"},
+                                    ],
+                                },
+                                "replicas": {"type": "integer", "default": 1, "maximum": 10},
+                            },
+                        },
+                        "status": {
+                            "type": "object",
+                            "properties": {"replicas": {"type": "integer"}},
+                        },
+                    },
+                }},
+            }],
+        },
+    })
+}
+
+fn widget(name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "ex.io/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec})
+}
+
+#[tokio::test]
+async fn a_definition_serves_its_kind_at_once() {
+    let api = Api::new().await;
+    api.get(WIDGETS).await.is(404);
+    let made = api.post(DEFINITIONS, definition()).await.is(201);
+    assert!(made.text.contains("InitialNamesAccepted"), "{}", made.text);
+    let made = api.post(WIDGETS, widget("w", json!({"color": "red", "unknown": 1}))).await.is(201);
+    assert_eq!(made.body["spec"], json!({"color": "red", "replicas": 1}));
+    assert_eq!(made.body["metadata"]["generation"], 1);
+    assert_eq!(made.warnings(), ["299 - \"unknown field \\\"spec.unknown\\\"\""]);
+    let list = api.get(WIDGETS).await.is(200);
+    assert_eq!((&list.body["kind"], &list.body["items"][0]["kind"]), (&json!("WidgetList"), &json!("Widget")));
+    api.get("/apis/ex.io/v1/gadgets").await.is(404);
+    api.post("/apis/ex.io/v1/widgets", widget("x", json!({}))).await.is(404);
+}
+
+#[tokio::test]
+async fn custom_objects_are_checked() {
+    let api = Api::new().await;
+    api.post(DEFINITIONS, definition()).await.is(201);
+    let large = api.post(WIDGETS, widget("w", json!({"replicas": 11}))).await.fails(422, "Invalid");
+    assert_eq!(large.body["details"]["kind"], "Widget");
+    assert_eq!(large.body["details"]["causes"][0]["field"], "spec.replicas");
+    let kindless = json!({"apiVersion": "ex.io/v1", "metadata": {"name": "w"}});
+    api.post(WIDGETS, kindless).await.fails(400, "BadRequest");
+    let mut other = widget("w", json!({}));
+    other["kind"] = "Gadget".into();
+    api.post(WIDGETS, other).await.fails(422, "Invalid");
+    api.post(WIDGETS, widget("w", json!({"color": "red"}))).await.is(201);
+    let path = format!("{WIDGETS}/w");
+    let blue = api.merge(&path, json!({"spec": {"color": "blue"}})).await.fails(422, "Invalid");
+    assert!(blue.message().contains("color is immutable"), "{}", blue.message());
+    let versionless = api.put(&path, widget("w", json!({"color": "red"}))).await.fails(422, "Invalid");
+    assert!(versionless.message().contains("must be specified for an update"));
+    let media = "application/strategic-merge-patch+json";
+    api.send(http::Method::PATCH, &path, media, "{}").await.fails(415, "UnsupportedMediaType");
+}
+
+#[tokio::test]
+async fn generation_status_and_scale_of_custom_objects() {
+    let api = Api::new().await;
+    api.post(DEFINITIONS, definition()).await.is(201);
+    api.post(WIDGETS, widget("w", json!({}))).await.is(201);
+    let path = format!("{WIDGETS}/w");
+    let generation = |body: &Value| body["metadata"]["generation"].as_i64().unwrap();
+    let spec = api.merge(&path, json!({"spec": {"replicas": 2}, "status": {"replicas": 9}})).await.is(200);
+    assert_eq!((generation(&spec.body), spec.body.get("status")), (2, None));
+    let label = api.merge(&path, json!({"metadata": {"labels": {"a": "b"}}})).await.is(200);
+    assert_eq!(generation(&label.body), 2);
+    let status = api.merge(&format!("{path}/status"), json!({"status": {"replicas": 2}})).await.is(200);
+    assert_eq!(generation(&status.body), 2);
+    let scale = api.merge(&format!("{path}/scale"), json!({"spec": {"replicas": 4}})).await.is(200);
+    assert_eq!((&scale.body["spec"]["replicas"], &scale.body["status"]["replicas"]), (&json!(4), &json!(2)));
+    assert_eq!(generation(&api.get(&path).await.body), 3);
+    let missing = api.get(&format!("{path}/other")).await.fails(404, "NotFound");
+    assert_eq!(missing.message(), "widgets.ex.io \"w\" not found");
+}
+
+#[tokio::test]
+async fn a_definition_takes_its_objects_along() {
+    let api = Api::new().await;
+    api.post(DEFINITIONS, definition()).await.is(201);
+    api.post(WIDGETS, widget("free", json!({}))).await.is(201);
+    let mut held = widget("held", json!({}));
+    held["metadata"]["finalizers"] = json!(["x.io/hold"]);
+    api.post(WIDGETS, held).await.is(201);
+    let path = format!("{DEFINITIONS}/widgets.ex.io");
+    let going = api.delete(&path).await.is(200);
+    assert!(going.text.contains("customresourcecleanup.apiextensions.k8s.io"));
+    assert!(going.text.contains("Terminating"));
+    api.until_gone(&format!("{WIDGETS}/free")).await;
+    api.get(&path).await.is(200);
+    api.merge(&format!("{WIDGETS}/held"), json!({"metadata": {"finalizers": null}})).await.is(200);
+    api.until_gone(&path).await;
+    let gone = api.get(WIDGETS).await.is(404);
+    assert_eq!(gone.text, "404 page not found\n");
+}

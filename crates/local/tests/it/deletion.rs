@@ -1,0 +1,222 @@
+use serde_json::{Value, json};
+
+use crate::{
+    api::{Api, CONFIG_MAPS, config_map},
+    objects::deployment,
+};
+
+async fn owned(api: &Api, name: &str, owners: &[(&Value, bool)]) -> Value {
+    let mut body = config_map(name, json!({}));
+    let references = owners.iter().map(|(owner, blocks)| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "name": owner["metadata"]["name"],
+            "uid": owner["metadata"]["uid"],
+            "blockOwnerDeletion": blocks,
+        })
+    });
+    body["metadata"]["ownerReferences"] = references.collect();
+    api.post(CONFIG_MAPS, body).await.is(201).body
+}
+
+fn at(name: &str) -> String {
+    format!("{CONFIG_MAPS}/{name}")
+}
+
+#[tokio::test]
+async fn deletion_answers_with_success_or_with_the_object() {
+    let api = Api::new().await;
+    let made = api.post(CONFIG_MAPS, config_map("a", json!({}))).await.is(201);
+    let gone = api.delete(&at("a")).await.is(200);
+    assert_eq!(gone.body["status"], "Success");
+    let uid = &made.body["metadata"]["uid"];
+    assert_eq!(gone.body["details"], json!({"name": "a", "kind": "configmaps", "uid": uid}));
+    api.delete(&at("a")).await.fails(404, "NotFound");
+    let path = "/api/v1/namespaces/default/services";
+    let service = json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}});
+    api.post(path, service).await.is(201);
+    assert_eq!(api.delete(&format!("{path}/s")).await.is(200).body["kind"], "Service");
+}
+
+#[tokio::test]
+async fn preconditions_are_checked() {
+    let api = Api::new().await;
+    api.post(CONFIG_MAPS, config_map("a", json!({}))).await.is(201);
+    let with = |options: Value| {
+        let api = &api;
+        async move { api.delete_with(&at("a"), options).await }
+    };
+    let wrong = with(json!({"preconditions": {"uid": "x"}})).await.fails(409, "Conflict");
+    assert!(wrong.message().contains("the UID in the precondition (x) does not match"));
+    assert_eq!(wrong.body["details"]["kind"], "ConfigMap");
+    with(json!({"preconditions": {"resourceVersion": "1"}})).await.fails(409, "Conflict");
+    let bogus = with(json!({"propagationPolicy": "Bogus"})).await.fails(422, "Invalid");
+    assert!(bogus.message().starts_with("DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy"));
+}
+
+#[tokio::test]
+async fn finalizers_hold_an_object() {
+    let api = Api::new().await;
+    let mut body = config_map("a", json!({}));
+    body["metadata"]["finalizers"] = json!(["x.io/a", "x.io/b"]);
+    api.post(CONFIG_MAPS, body).await.is(201);
+    let held = api.delete(&at("a")).await.is(200);
+    assert!(held.body["metadata"]["deletionTimestamp"].is_string());
+    assert_eq!(held.body["metadata"]["deletionGracePeriodSeconds"], 0);
+    assert_eq!(api.delete(&at("a")).await.is(200).version(), held.version());
+    let more = json!({"metadata": {"finalizers": ["x.io/a", "x.io/b", "x.io/c"]}});
+    let refused = api.merge(&at("a"), more).await.fails(422, "Invalid");
+    assert!(refused.message().ends_with("found new finalizers []string{\"x.io/c\"}"));
+    api.merge(&at("a"), json!({"data": {"k": "v"}})).await.is(200);
+    api.merge(&at("a"), json!({"metadata": {"finalizers": ["x.io/b"]}})).await.is(200);
+    api.merge(&at("a"), json!({"metadata": {"finalizers": null}})).await.is(200);
+    api.get(&at("a")).await.fails(404, "NotFound");
+}
+
+#[tokio::test]
+async fn a_collection_is_deleted_by_selector() {
+    let api = Api::new().await;
+    for name in ["a", "b"] {
+        api.post(CONFIG_MAPS, config_map(name, json!({}))).await.is(201);
+    }
+    let gone = api.delete(&format!("{CONFIG_MAPS}?fieldSelector=metadata.name%3Da")).await.is(200);
+    assert_eq!(gone.body["items"].as_array().unwrap().len(), 1);
+    api.get(&at("a")).await.is(404);
+    api.get(&at("b")).await.is(200);
+}
+
+#[tokio::test]
+async fn dependents_follow_their_last_owner() {
+    let api = Api::new().await;
+    let one = api.post(CONFIG_MAPS, config_map("one", json!({}))).await.is(201).body;
+    let two = api.post(CONFIG_MAPS, config_map("two", json!({}))).await.is(201).body;
+    owned(&api, "child", &[(&one, false), (&two, false)]).await;
+    api.delete(&at("one")).await.is(200);
+    let child = at("child");
+    let left = api.until(&child, |answer| {
+        answer.body["metadata"]["ownerReferences"].as_array().is_some_and(|owners| owners.len() == 1)
+    });
+    assert_eq!(left.await.body["metadata"]["ownerReferences"][0]["name"], "two");
+    api.delete(&at("two")).await.is(200);
+    api.until_gone(&at("child")).await;
+}
+
+#[tokio::test]
+async fn an_owner_with_another_uid_counts_as_gone() {
+    let api = Api::new().await;
+    let mut owner = api.post(CONFIG_MAPS, config_map("owner", json!({}))).await.is(201).body;
+    owner["metadata"]["uid"] = "00000000-0000-4000-8000-000000000000".into();
+    owned(&api, "child", &[(&owner, false)]).await;
+    api.until_gone(&at("child")).await;
+}
+
+#[tokio::test]
+async fn orphans_lose_their_reference_only() {
+    let api = Api::new().await;
+    let owner = api.post(CONFIG_MAPS, config_map("owner", json!({}))).await.is(201).body;
+    owned(&api, "child", &[(&owner, true)]).await;
+    let held = api.delete_with(&at("owner"), json!({"propagationPolicy": "Orphan"})).await.is(200);
+    assert_eq!(held.body["metadata"]["finalizers"], json!(["orphan"]));
+    api.until_gone(&at("owner")).await;
+    let child = api.get(&at("child")).await.is(200);
+    assert!(child.body["metadata"].get("ownerReferences").is_none());
+}
+
+#[tokio::test]
+async fn foreground_waits_for_those_that_block() {
+    let api = Api::new().await;
+    let owner = api.post(CONFIG_MAPS, config_map("owner", json!({}))).await.is(201).body;
+    owned(&api, "blocks", &[(&owner, true)]).await;
+    owned(&api, "held", &[(&owner, false)]).await;
+    for name in ["blocks", "held"] {
+        api.merge(&at(name), json!({"metadata": {"finalizers": ["x.io/hold"]}})).await.is(200);
+    }
+    let waits = api.delete_with(&at("owner"), json!({"propagationPolicy": "Foreground"})).await.is(200);
+    assert_eq!(waits.body["metadata"]["finalizers"], json!(["foregroundDeletion"]));
+    let deleting = |answer: &crate::api::Answer| answer.body["metadata"]["deletionTimestamp"].is_string();
+    api.until(&at("blocks"), deleting).await;
+    api.until(&at("held"), deleting).await;
+    api.get(&at("owner")).await.is(200);
+    api.merge(&at("blocks"), json!({"metadata": {"finalizers": null}})).await.is(200);
+    api.until_gone(&at("owner")).await;
+    api.get(&at("held")).await.is(200);
+}
+
+#[tokio::test]
+async fn a_namespace_goes_when_its_content_has_gone() {
+    let api = Api::new().await;
+    let made = api.post("/api/v1/namespaces", json!({"metadata": {"name": "x"}})).await.is(201);
+    assert_eq!(made.body["spec"]["finalizers"], json!(["kubernetes"]));
+    assert_eq!(made.body["status"]["phase"], "Active");
+    api.get("/api/v1/namespaces/x/serviceaccounts/default").await.is(200);
+    let path = "/api/v1/namespaces/x/configmaps";
+    let mut body = config_map("held", json!({}));
+    body["metadata"]["finalizers"] = json!(["x.io/hold"]);
+    api.post(path, body).await.is(201);
+    let going = api.delete("/api/v1/namespaces/x").await.is(200);
+    assert_eq!(going.body["status"]["phase"], "Terminating");
+    let told = api.until("/api/v1/namespaces/x", |answer| answer.text.contains("NamespaceContentRemaining"));
+    let told = told.await.text;
+    assert!(told.contains("Some resources are remaining: configmaps. has 1 resource instances"), "{told}");
+    assert!(told.contains("x.io/hold in 1 resource instances"), "{told}");
+    let refused = api.post(path, config_map("new", json!({}))).await.fails(403, "Forbidden");
+    assert_eq!(refused.body["details"]["causes"][0]["reason"], "NamespaceTerminating");
+    api.merge(&format!("{path}/held"), json!({"metadata": {"finalizers": null}})).await.is(200);
+    api.until_gone("/api/v1/namespaces/x").await;
+    api.delete("/api/v1/namespaces/default").await.fails(403, "Forbidden");
+}
+
+#[tokio::test]
+async fn jobs_leave_their_pods_unless_told() {
+    let api = Api::new().await;
+    let path = "/apis/batch/v1/namespaces/default/jobs";
+    let job = json!({
+        "metadata": {"name": "j"},
+        "spec": {"template": {"spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "c", "image": "i"}],
+        }}},
+    });
+    api.post(path, job).await.is(201);
+    let gone = api.delete(&format!("{path}/j")).await.is(200);
+    assert!(gone.warnings()[0].contains("child pods are preserved by default"));
+    assert_eq!(gone.body["metadata"]["finalizers"], json!(["orphan"]));
+    api.until_gone(&format!("{path}/j")).await;
+}
+
+#[tokio::test]
+async fn a_bound_pod_is_given_time_that_only_shrinks() {
+    let api = Api::new().await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = |name: &str| {
+        json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    };
+    api.post(pods, pod("unbound")).await.is(201);
+    api.delete(&format!("{pods}/unbound")).await.is(200);
+    api.get(&format!("{pods}/unbound")).await.is(404);
+    api.post(pods, pod("p")).await.is(201);
+    let path = format!("{pods}/p");
+    let binding = json!({"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}});
+    api.post(&format!("{path}/binding"), binding.clone()).await.is(201);
+    let again = api.post(&format!("{path}/binding"), binding).await.fails(409, "Conflict");
+    assert_eq!(again.body["details"]["kind"], "pods/binding");
+    for (asked, want) in [(None, 30), (Some(5), 5), (Some(60), 5)] {
+        let options = asked.map_or(json!({}), |grace: i64| json!({"gracePeriodSeconds": grace}));
+        let held = api.delete_with(&path, options).await.is(200);
+        assert_eq!(held.body["metadata"]["deletionGracePeriodSeconds"], want);
+    }
+    api.delete_with(&path, json!({"gracePeriodSeconds": 0})).await.is(200);
+    api.get(&path).await.is(404);
+}
+
+#[tokio::test]
+async fn deletion_raises_the_generation() {
+    let api = Api::new().await;
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    let mut body = deployment("d");
+    body["metadata"]["finalizers"] = json!(["x.io/hold"]);
+    api.post(path, body).await.is(201);
+    let held = api.delete(&format!("{path}/d")).await.is(200);
+    assert_eq!(held.body["metadata"]["generation"], 2);
+}

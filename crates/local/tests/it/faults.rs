@@ -1,0 +1,104 @@
+use axum::body::Body;
+use http::{Method, Request};
+use serde_json::json;
+
+use crate::api::{Api, CONFIG_MAPS, config_map};
+
+#[tokio::test]
+async fn bodies_that_are_no_objects() {
+    let api = Api::new().await;
+    for body in ["", "{", "[]", "null", "1", "\"x\"", "{\"metadata\":", "\u{0}", "{}{}"] {
+        api.send(Method::POST, CONFIG_MAPS, "application/json", body).await.fails(400, "BadRequest");
+    }
+    for body in [r#"{"metadata":[]}"#, r#"{"metadata":{"name":1}}"#, r#"{"metadata":{"name":"a"},"data":1}"#] {
+        api.send(Method::POST, CONFIG_MAPS, "application/json", body).await.fails(400, "BadRequest");
+    }
+    let deep = format!("{{\"metadata\":{}{}}}", "{\"a\":".repeat(500), "}".repeat(500));
+    api.send(Method::POST, CONFIG_MAPS, "application/json", deep.clone()).await.fails(400, "BadRequest");
+    api.send(Method::POST, CONFIG_MAPS, "application/yaml", deep).await.fails(400, "BadRequest");
+    let media = "application/vnd.kubernetes.protobuf";
+    for body in [&b""[..], b"k8s\0", b"k8s\0\xff\xff\xff\xff\xff", b"nonsense"] {
+        api.send(Method::POST, CONFIG_MAPS, media, body.to_vec()).await.fails(400, "BadRequest");
+    }
+    api.send(Method::POST, CONFIG_MAPS, "text/plain", "{}").await.fails(415, "UnsupportedMediaType");
+}
+
+#[tokio::test]
+async fn bodies_that_are_too_large() {
+    let api = Api::new().await;
+    let large = "x".repeat(10 << 20);
+    let refused = api.send(Method::POST, CONFIG_MAPS, "application/json", large.clone()).await;
+    let refused = refused.fails(413, "RequestEntityTooLarge");
+    assert_eq!(refused.message(), "Request entity too large: limit is 3145728");
+    let path = format!("{CONFIG_MAPS}/kube-root-ca.crt");
+    api.send(Method::PATCH, &path, "application/merge-patch+json", large.clone()).await.is(413);
+    api.send(Method::DELETE, &path, "application/json", large).await.is(413);
+    api.get(&path).await.is(200);
+}
+
+#[tokio::test]
+async fn patches_that_are_none() {
+    let api = Api::new().await;
+    api.post(CONFIG_MAPS, config_map("a", json!({"k": "v"}))).await.is(201);
+    let path = format!("{CONFIG_MAPS}/a");
+    for media in ["json-patch+json", "merge-patch+json", "strategic-merge-patch+json"] {
+        let media = format!("application/{media}");
+        for body in ["", "{", "1", "null", "[1]", "[{}]", "\"x\""] {
+            let refused = api.send(Method::PATCH, &path, &media, body).await;
+            assert!(refused.status.is_client_error(), "{media} {body}: {}", refused.text);
+            assert_eq!(refused.body["kind"], "Status", "{media} {body}: {}", refused.text);
+        }
+    }
+    for body in ["", "{", "a: [", "- x", "&a [*a]", "1"] {
+        let applied = format!("{path}?fieldManager=m");
+        let refused = api.send(Method::PATCH, &applied, "application/apply-patch+yaml", body).await;
+        refused.fails(400, "BadRequest");
+    }
+    assert_eq!(api.get(&path).await.is(200).body["data"], json!({"k": "v"}));
+}
+
+#[tokio::test]
+async fn paths_that_lead_nowhere() {
+    let api = Api::new().await;
+    for path in [
+        "/", "/nothing", "/api/v2/pods", "/apis/none.io/v1/x", "/api/v1/namespaces/../secrets",
+        "/api/v1/namespaces/%2e%2e/secrets", "/api/v1/namespaces/a%2fb/pods", "/api//v1", "/api/v1/%ff",
+        "/openapi/v2", "/etc/passwd",
+    ] {
+        let answer = api.get(path).await.is(404);
+        assert_eq!(answer.text, "404 page not found\n", "{path}");
+    }
+    for path in [
+        "/api/v1/nothing", "/apis/apps/v1/statefulsets", "/api/v1/configmaps/a",
+        "/api/v1/namespaces/default/nodes", "/api/v1/namespaces/default/pods/p/proxy",
+    ] {
+        api.get(path).await.fails(404, "NotFound");
+    }
+    let missing = api.get(&format!("{CONFIG_MAPS}/none")).await.fails(404, "NotFound");
+    assert_eq!(missing.message(), "configmaps \"none\" not found");
+}
+
+#[tokio::test]
+async fn methods_that_are_not_offered() {
+    let api = Api::new().await;
+    for (method, path) in [
+        (Method::HEAD, CONFIG_MAPS),
+        (Method::OPTIONS, CONFIG_MAPS),
+        (Method::PUT, CONFIG_MAPS),
+        (Method::PATCH, CONFIG_MAPS),
+        (Method::POST, "/api/v1/configmaps"),
+        (Method::DELETE, "/api/v1/namespaces"),
+        (Method::TRACE, CONFIG_MAPS),
+    ] {
+        let answer = api.send(method.clone(), path, "application/json", "{}").await;
+        assert_eq!(answer.status.as_u16(), 405, "{method} {path}: {}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_let_in_without_a_name() {
+    let api = Api::new().await;
+    let request = Request::builder().uri(CONFIG_MAPS).body(Body::empty()).unwrap();
+    let response = tower::ServiceExt::oneshot(api.server.router(), request).await.unwrap();
+    assert_eq!(response.status().as_u16(), 401);
+}

@@ -1,0 +1,115 @@
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::json;
+use windlass_local::store::Store;
+
+use crate::api::{Api, CONFIG_MAPS, config_map};
+
+#[tokio::test]
+async fn a_watch_tells_every_change_in_order() {
+    let api = Api::new().await;
+    let start = api.get(CONFIG_MAPS).await.version();
+    let mut watch = api.watch(&format!("{CONFIG_MAPS}?watch=true&resourceVersion={start}")).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let made = api.post(CONFIG_MAPS, config_map("a", json!({"k": "1"}))).await.version();
+    let changed = api.merge(&path, json!({"data": {"k": "2"}})).await.version();
+    api.delete(&path).await.is(200);
+    assert_eq!(watch.event().await, ("ADDED".into(), "a".into(), made));
+    assert_eq!(watch.event().await, ("MODIFIED".into(), "a".into(), changed));
+    let gone = watch.next().await.unwrap();
+    assert_eq!(gone["type"], "DELETED");
+    assert_eq!(gone["object"]["data"]["k"], "2");
+    let version = gone["object"]["metadata"]["resourceVersion"].as_str().unwrap();
+    assert!(version.parse::<u64>().unwrap() > changed);
+}
+
+#[tokio::test]
+async fn leaving_the_selection_is_a_deletion() {
+    let api = Api::new().await;
+    let start = api.get(CONFIG_MAPS).await.version();
+    let query = format!("watch=1&labelSelector=x%3Dy&resourceVersion={start}");
+    let mut watch = api.watch(&format!("{CONFIG_MAPS}?{query}")).await;
+    let mut body = config_map("a", json!({}));
+    body["metadata"]["labels"] = json!({"x": "y"});
+    api.post(CONFIG_MAPS, body).await.is(201);
+    let path = format!("{CONFIG_MAPS}/a");
+    let left = api.merge(&path, json!({"metadata": {"labels": {"x": "z"}}})).await.version();
+    api.merge(&path, json!({"data": {"unseen": "1"}})).await.is(200);
+    api.merge(&path, json!({"metadata": {"labels": {"x": "y"}}})).await.is(200);
+    assert_eq!(watch.event().await.0, "ADDED");
+    let gone = watch.next().await.unwrap();
+    assert_eq!((&gone["type"], &gone["object"]["metadata"]["labels"]["x"]), (&json!("DELETED"), &json!("y")));
+    assert_eq!(gone["object"]["metadata"]["resourceVersion"], left.to_string());
+    assert_eq!(watch.event().await.0, "ADDED");
+}
+
+#[tokio::test]
+async fn initial_events_end_with_a_bookmark() {
+    let api = Api::new().await;
+    let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let mut watch = api.watch(&format!("{CONFIG_MAPS}?{query}")).await;
+    assert_eq!(watch.event().await.1, "kube-root-ca.crt");
+    let bookmark = watch.next().await.unwrap();
+    assert_eq!(bookmark["type"], "BOOKMARK");
+    assert_eq!(bookmark["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+    let without = format!("{CONFIG_MAPS}?watch=1&sendInitialEvents=true");
+    api.get(&without).await.fails(422, "Invalid");
+    let list = format!("{CONFIG_MAPS}?sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+    api.get(&list).await.fails(422, "Invalid");
+}
+
+#[tokio::test]
+async fn a_watch_ends_when_it_is_to() {
+    let api = Api::new().await;
+    let mut watch = api.watch(&format!("{CONFIG_MAPS}?watch=1&timeoutSeconds=1")).await;
+    assert_eq!(watch.event().await.0, "ADDED");
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test]
+async fn a_restart_ends_old_watches() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store.redb");
+    let store = Store::open(&path, Arc::new(Timestamp::now)).unwrap();
+    let (old, held) = (store.read().version(), store.clone());
+    let api = Api::on(store).await;
+    drop((api, held));
+    // The tidying task holds the store until the runtime lets it go, so the file is copied.
+    let copy = dir.path().join("copy.redb");
+    std::fs::copy(&path, &copy).unwrap();
+    let api = Api::on(Store::open(&copy, Arc::new(Timestamp::now)).unwrap()).await;
+    let query = format!("watch=1&resourceVersion={}", old + 1);
+    let mut watch = api.watch(&format!("{CONFIG_MAPS}?{query}")).await;
+    let event = watch.next().await.unwrap();
+    assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)));
+    assert_eq!(event["object"]["reason"], "Expired");
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test]
+async fn watches_take_the_form_that_is_asked_for() {
+    let api = Api::new().await;
+    let query = "watch=1&resourceVersion=0&allowWatchBookmarks=true";
+    let metadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    let mut watch = api.watch_as(&format!("{CONFIG_MAPS}?{query}"), metadata).await;
+    for kind in ["ADDED", "BOOKMARK"] {
+        let event = watch.next().await.unwrap();
+        assert_eq!((&event["type"], &event["object"]["kind"]), (&json!(kind), &json!("PartialObjectMetadata")));
+    }
+    let table = "application/json;as=Table;g=meta.k8s.io;v=v1";
+    let mut watch = api.watch_as(&format!("{CONFIG_MAPS}?watch=1"), table).await;
+    let first = watch.next().await.unwrap();
+    assert!(first["object"]["columnDefinitions"].is_array());
+    api.post(CONFIG_MAPS, config_map("a", json!({}))).await.is(201);
+    let second = watch.next().await.unwrap();
+    assert!(second["object"]["columnDefinitions"].is_null());
+    assert_eq!(second["object"]["rows"][0]["cells"][0], "a");
+}
+
+#[tokio::test]
+async fn a_watch_of_one_object_is_a_plain_read() {
+    let api = Api::new().await;
+    let read = api.get(&format!("{CONFIG_MAPS}/kube-root-ca.crt?watch=1")).await.is(200);
+    assert_eq!(read.body["kind"], "ConfigMap");
+}
