@@ -21,8 +21,7 @@ use embedded::Embedded;
 pub(crate) struct Server {
     kind: Kind,
     client: RwLock<Client>,
-    /// Absent where the server cannot be reached from outside.
-    kubeconfig: Option<PathBuf>,
+    kubeconfig: PathBuf,
     _folder: tempfile::TempDir,
 }
 
@@ -68,7 +67,7 @@ impl Server {
         let kubeconfig = plane.kubeconfig();
         let client = RwLock::new(connect(&kubeconfig).await);
         let kind = Kind::Real(Box::new(Mutex::new(plane)));
-        Some(Server { kind, client, kubeconfig: Some(kubeconfig), _folder: folder })
+        Some(Server { kind, client, kubeconfig, _folder: folder })
     }
 
     async fn embedded() -> Server {
@@ -126,8 +125,8 @@ impl Server {
     }
 
     /// What kubectl needs to talk to this server as an admin.
-    pub(crate) fn kubeconfig(&self) -> Option<&Path> {
-        self.kubeconfig.as_deref()
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
     }
 }
 
