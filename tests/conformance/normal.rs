@@ -95,10 +95,12 @@ impl Seen {
         let mut normal = Map::new();
         for (key, value) in map {
             let value = match (key.as_str(), value) {
+                // Lists of custom objects print it.
+                ("continue", Value::String(token)) if token.is_empty() => continue,
                 ("resourceVersion", Value::String(version)) => {
                     Value::String(self.version(version, is_object))
                 }
-                ("continue", Value::String(token)) if !token.is_empty() => "<token>".into(),
+                ("continue", Value::String(_)) => "<token>".into(),
                 ("managedFields", Value::Array(entries)) => self.entries(entries),
                 ("clusterIP" | "clusterIPs", value) if !is_headless(value) => "<address>".into(),
                 (_, value) => self.value(value),
