@@ -194,9 +194,10 @@ impl Check<'_> {
     }
 }
 
-/// By field, then by reason.
+/// By field, reason and message.
 pub(crate) fn sort(causes: &mut [Value]) {
-    causes.sort_by_cached_key(|cause| ["field", "reason"].map(|part| cause[part].to_string()));
+    let parts = ["field", "reason", "message"];
+    causes.sort_by_cached_key(|cause| parts.map(|part| cause[part].to_string()));
 }
 
 /// Kubernetes goes through the managers of a conflict in any order.

@@ -116,6 +116,8 @@ pub(crate) fn names(name: &str) -> Names {
     names.set("apps", "/apis/apps/v1/namespaces/history");
     names.set("widgets", "/apis/history.example.com/v1/namespaces/history/widgets");
     names.set("name", name);
+    // Until the object is there.
+    names.set("rv", "1");
     names
 }
 
@@ -384,20 +386,22 @@ fn container(name: &str, random: &mut Random) -> Value {
         let variable = |name| json!({ "name": name, "value": *random.pick(&["1", "2", ""]) });
         names.into_iter().map(variable).collect()
     });
-    maybe(random, &mut container, "ports", |random| {
-        let ports = [
-            json!({ "containerPort": 80 }),
-            json!({ "containerPort": 80, "protocol": "UDP" }),
-            json!({ "containerPort": 443, "name": "https" }),
-        ];
-        json!(random.some(&ports))
+    // The same port in two containers, or half a byte, is a warning.
+    if name == "c" {
+        maybe(random, &mut container, "ports", |random| {
+            let ports = [
+                json!({ "containerPort": 80 }),
+                json!({ "containerPort": 80, "protocol": "UDP" }),
+                json!({ "containerPort": 443, "name": "https" }),
+            ];
+            json!(random.some(&ports))
+        });
+    }
+    maybe(random, &mut container, "resources", |random| {
+        let mut limits = random.map(&["cpu"], &["1", "1000m", "0.5"]);
+        maybe(random, &mut limits, "memory", |random| json!(random.pick(&["1024Mi", "1Gi"])));
+        json!({ "limits": limits })
     });
-    maybe(
-        random,
-        &mut container,
-        "resources",
-        |random| json!({ "limits": random.map(&["cpu", "memory"], &["1", "1000m", "1024Mi", "1Gi", "0.5"]) }),
-    );
     container
 }
 
