@@ -88,12 +88,9 @@ pub struct Column {
 }
 
 impl Definition {
-    /// Fails with what is wrong with the definition.
+    /// Of a definition that has passed `validate_definition`; fails with its causes where it cannot be
+    /// used all the same.
     pub fn compile(crd: &Value) -> Result<Self, Vec<Cause>> {
-        let causes = validate_definition(crd, None);
-        if !causes.is_empty() {
-            return Err(causes);
-        }
         let spec = &crd["spec"];
         let owned = |value: &Value, name: &str| text(value, name).unwrap_or_default().to_owned();
         let strings = |name: &str| {
@@ -109,12 +106,13 @@ impl Definition {
         };
         let group = owned(spec, "group");
         let version = |raw| Version::compile(raw, &group, &names.kind);
-        Ok(Self {
-            versions: list(spec, "versions").map(version).collect(),
-            namespaced: text(spec, "scope") == Some("Namespaced"),
-            group,
-            names,
-        })
+        let versions: Vec<Version> = list(spec, "versions").map(version).collect();
+        let named = ![&group, &names.plural, &names.kind].iter().any(|name| name.is_empty());
+        if !named || versions.is_empty() || versions.iter().any(|version| version.schema.broken) {
+            return Err(validate_definition(crd, None));
+        }
+        let namespaced = text(spec, "scope") == Some("Namespaced");
+        Ok(Self { group, names, namespaced, versions })
     }
 
     pub fn version(&self, name: &str) -> Option<&Version> {

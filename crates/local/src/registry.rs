@@ -9,6 +9,7 @@ mod check;
 mod create;
 mod definitions;
 mod delete;
+mod documents;
 mod events;
 mod janitor;
 mod kinds;

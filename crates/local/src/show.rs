@@ -2,11 +2,11 @@
 
 mod age;
 mod cells;
-mod discovery;
+pub mod discovery;
+pub mod openapi;
 mod path;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub use discovery::aggregated;
 pub use table::{Include, columns, partial_metadata, rows, table};

@@ -1,5 +1,7 @@
 //! Values against schemas: types, limits and formats, with the texts that kube-apiserver gives.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Number, Value, json};
 
 use super::{
@@ -29,12 +31,13 @@ pub(super) fn check(
 #[derive(Default)]
 struct Findings {
     causes: Vec<Cause>,
+    told: HashSet<String>,
     checks: usize,
 }
 
 impl Findings {
     fn add(&mut self, cause: Cause) {
-        if !self.causes.contains(&cause) {
+        if self.told.insert(cause.to_string()) {
             self.causes.push(cause);
         }
     }
@@ -387,8 +390,9 @@ fn closest(results: impl Iterator<Item = Findings>) -> Result<(), Findings> {
 /// other list.
 pub(super) struct Correlated<'a> {
     keys: &'a [String],
-    schema: Option<&'a Schema>,
-    old: &'a [Value],
+    of_items: Option<&'a Schema>,
+    /// By the text of the keys, so that long lists cost no more than short ones.
+    old: HashMap<String, &'a Value>,
 }
 
 impl<'a> Correlated<'a> {
@@ -397,22 +401,30 @@ impl<'a> Correlated<'a> {
             Some(ListKind::Map { keys }) => keys.as_slice(),
             _ => &[],
         };
-        let old = old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        Self { keys, schema: schema.items.as_deref(), old }
+        let mut all = Self { keys, of_items: schema.items.as_deref(), old: HashMap::new() };
+        for item in old.and_then(Value::as_array).into_iter().flatten() {
+            if let Some(identity) = all.identity(item) {
+                // Of items that stand twice the first counts.
+                all.old.entry(identity).or_insert(item);
+            }
+        }
+        all
     }
 
     pub(super) fn of(&self, item: &Value) -> Option<&'a Value> {
+        self.old.get(&self.identity(item)?).copied()
+    }
+
+    fn identity(&self, item: &Value) -> Option<String> {
         if self.keys.is_empty() || !item.is_object() {
             return None;
         }
-        self.old
-            .iter()
-            .find(|old| self.keys.iter().all(|key| self.key(old, key) == self.key(item, key)))
-    }
-
-    fn key<'b>(&'b self, item: &'b Value, key: &str) -> Option<&'b Value> {
-        let default = || self.schema?.properties.get(key)?.default.as_ref();
-        item.get(key).or_else(default)
+        let default = |key: &String| self.of_items?.properties.get(key)?.default.as_ref();
+        let value = |key: &String| item.get(key).or_else(|| default(key)).cloned();
+        Some(
+            Value::Array(self.keys.iter().map(|key| value(key).unwrap_or_default()).collect())
+                .to_string(),
+        )
     }
 }
 
@@ -434,17 +446,7 @@ pub(super) fn check_unique(
             }
         }
         Value::Array(items) => {
-            let identity: Option<Box<dyn Fn(&Value) -> Value>> = match &schema.list {
-                Some(ListKind::Set) => Some(Box::new(Value::clone)),
-                Some(ListKind::Map { keys }) => Some(Box::new(|item| {
-                    let key = |key: &String| Some((key.clone(), item.get(key)?.clone()));
-                    Value::Object(keys.iter().filter_map(key).collect())
-                })),
-                _ => None,
-            };
-            if let Some(identity) = identity {
-                twice(items, &identity, path, causes);
-            }
+            twice(schema, items, path, causes);
             if let Some(of_items) = &schema.items {
                 for (index, item) in items.iter().enumerate() {
                     check_unique(of_items, item, &path.index(index), causes);
@@ -455,17 +457,21 @@ pub(super) fn check_unique(
     }
 }
 
-fn twice(
-    items: &[Value],
-    identity: &dyn Fn(&Value) -> Value,
-    path: &Path<'_>,
-    causes: &mut Vec<Cause>,
-) {
-    let mut seen = std::collections::BTreeSet::new();
+fn twice(schema: &Schema, items: &[Value], path: &Path<'_>, causes: &mut Vec<Cause>) {
+    let identity = |item: &Value| match &schema.list {
+        Some(ListKind::Set) => Some(item.clone()),
+        Some(ListKind::Map { keys }) => {
+            let key = |key: &String| Some((key.clone(), item.get(key)?.clone()));
+            Some(Value::Object(keys.iter().filter_map(key).collect()))
+        }
+        _ => None,
+    };
+    let mut seen = HashSet::new();
     for (index, item) in items.iter().enumerate() {
-        let identity = identity(item);
         // Maps are ordered by name, so equal values have equal texts.
-        if !seen.insert(identity.to_string()) {
+        if let Some(identity) = identity(item)
+            && !seen.insert(identity.to_string())
+        {
             causes.push(causes::duplicate(&path.index(index), &identity));
         }
     }

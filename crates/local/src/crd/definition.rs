@@ -119,6 +119,10 @@ fn check_versions(spec: &Value, path: &Path<'_>, causes: &mut Vec<Cause>) {
         let detail = "must have exactly one version marked as storage version";
         causes.push(causes::invalid(&at, &all, detail));
     }
+    if storage == 0 {
+        let detail = "must have at least one stored version";
+        causes.push(causes::invalid(&Path::Text("status.storedVersions"), &Value::Null, detail));
+    }
 }
 
 pub(super) fn schema_of(version: &Value) -> Option<&Value> {
@@ -267,40 +271,54 @@ fn check_columns(spec: &Value, path: &Path<'_>, causes: &mut Vec<Cause>) {
 
 fn check_selectable(spec: &Value, path: &Path<'_>, causes: &mut Vec<Cause>) {
     const MOST: u64 = 8;
-    for (index, version) in list(spec, "versions").enumerate() {
-        let fields: Vec<&Value> = list(version, "selectableFields").collect();
-        let place = format!("{path}.versions[{index}].selectableFields");
-        let place = Path::Text(&place);
-        let schema = schema_of(version);
-        let mut seen = BTreeSet::new();
-        for (index, field) in fields.iter().enumerate() {
-            let here = place.index(index);
-            let at = here.field("jsonPath");
-            let json_path = text(field, "jsonPath").unwrap_or_default();
-            let value = json!(json_path);
-            if json_path.is_empty() {
-                causes.push(causes::required(&at, ""));
-            } else if json_path.starts_with(".metadata") {
-                let detail = "must not point to fields in metadata";
-                causes.push(causes::invalid(&at, &value, detail));
-            } else if schema.is_some_and(|schema| !is_selectable(schema, json_path)) {
-                let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
-                causes.push(causes::invalid(&at, &value, detail));
-            } else if !seen.insert(json_path) {
-                causes.push(causes::duplicate(&at, &value));
+    each(
+        spec,
+        |version| version.get("selectableFields"),
+        |fields, version| {
+            let place = match version {
+                None => format!("{path}.selectableFields"),
+                Some(index) => format!("{path}.versions[{index}].selectableFields"),
+            };
+            let place = Path::Text(&place);
+            let schema =
+                list(spec, "versions").nth(version.unwrap_or_default()).and_then(schema_of);
+            let mut seen = BTreeSet::new();
+            for (index, field) in fields.as_array().into_iter().flatten().enumerate() {
+                let here = place.index(index);
+                let at = here.field("jsonPath");
+                let json_path = text(field, "jsonPath").unwrap_or_default();
+                let value = json!(json_path);
+                if json_path.is_empty() {
+                    causes.push(causes::required(&at, ""));
+                } else if json_path.starts_with(".metadata") {
+                    let detail = "must not point to fields in metadata";
+                    causes.push(causes::invalid(&at, &value, detail));
+                } else if let Some(detail) =
+                    schema.and_then(|schema| unselectable(schema, json_path))
+                {
+                    causes.push(causes::invalid(&at, &value, detail));
+                } else if !seen.insert(json_path) {
+                    causes.push(causes::duplicate(&at, &value));
+                }
             }
-        }
-        if seen.len() as u64 > MOST {
-            causes.push(causes::too_many(&place, seen.len(), MOST));
-        }
-    }
+            if seen.len() as u64 > MOST {
+                causes.push(causes::too_many(&place, seen.len(), MOST));
+            }
+        },
+    );
 }
 
-fn is_selectable(schema: &Value, json_path: &str) -> bool {
-    let names = json_path.trim_start_matches('.').split('.');
-    let found =
-        names.into_iter().try_fold(schema, |schema, name| schema.get("properties")?.get(name));
-    found.is_some_and(|field| matches!(text(field, "type"), Some("string" | "boolean" | "integer")))
+/// Why objects cannot be selected by this field.
+fn unselectable(schema: &Value, json_path: &str) -> Option<&'static str> {
+    let mut names = json_path.trim_start_matches('.').split('.');
+    let found = names.try_fold(schema, |schema, name| schema.get("properties")?.get(name));
+    let Some(found) = found else {
+        return Some("is an invalid path: does not refer to a valid field");
+    };
+    let fits = matches!(text(found, "type"), Some("string" | "boolean" | "integer"));
+    (!fits).then_some(
+        "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.",
+    )
 }
 
 fn check_conversion(spec: &Value, path: &Path<'_>, causes: &mut Vec<Cause>) {

@@ -3,13 +3,14 @@
 use serde_json::{Value, json};
 
 use super::{causes, path::Path, schema::Schema};
-use crate::error::Cause;
+use crate::{builtin, error::Cause};
 
 pub(super) fn check(schema: &Schema, value: &Value, path: &Path<'_>, causes: &mut Vec<Cause>) {
     match value {
         Value::Object(fields) => {
             if schema.embedded {
                 check_kind(value, path, causes);
+                check_metadata(value, path, causes);
             }
             for (name, value) in fields {
                 if let Some(property) = schema.properties.get(name) {
@@ -41,5 +42,13 @@ fn check_kind(value: &Value, path: &Path<'_>, causes: &mut Vec<Cause>) {
             }
             Some(_) => {}
         }
+    }
+}
+
+/// Metadata that could not be that of any object.
+fn check_metadata(value: &Value, path: &Path<'_>, causes: &mut Vec<Cause>) {
+    let Some(metadata) = value.get("metadata") else { return };
+    if let Err(detail) = builtin::decode_metadata(&mut json!({"metadata": metadata})) {
+        causes.push(causes::invalid(&path.field("metadata"), metadata, &detail));
     }
 }

@@ -6,7 +6,7 @@ use super::{
     path::Path,
     schema::{Additional, Schema},
 };
-use crate::types::{Form, Struct, Typed, builtin};
+use crate::types::{Form, Typed, builtin};
 
 /// Drops unknown fields and tells which they were: first of the metadata, then of the rest, then of the
 /// metadata of embedded objects.
@@ -104,11 +104,9 @@ fn prune_metadata(value: &mut Value, path: &Path<'_>, unknown: &mut Vec<String>)
     prune_typed(typed, value, path, unknown);
 }
 
-/// The form of `metadata`, as every built-in kind has it.
+/// The form of `metadata`, which every kind shares.
 pub(super) fn object_meta() -> Option<Typed<'static>> {
-    let config_map = builtin().kind("v1", "ConfigMap")?;
-    let Form::Struct(Struct { fields, .. }) = config_map.form() else { return None };
-    Some(config_map.at(fields.get("metadata")?.form))
+    builtin().object_meta()
 }
 
 fn prune_typed(typed: Typed<'_>, value: &mut Value, path: &Path<'_>, unknown: &mut Vec<String>) {

@@ -103,6 +103,7 @@ fn count(object: &Value, path: &str) -> Result<i64, String> {
     let mut value = object;
     let mut passed = String::new();
     for name in names(path) {
+        passed = format!("{passed}.{name}");
         if !value.is_object() {
             return Err(format!(
                 "{passed} accessor error: {} is of the type {}, expected map[string]interface{{}}",
@@ -110,7 +111,6 @@ fn count(object: &Value, path: &str) -> Result<i64, String> {
                 go_type(value)
             ));
         }
-        passed = format!("{passed}.{name}");
         match value.get(name) {
             Some(next) => value = next,
             None => return Ok(0),

@@ -29,6 +29,8 @@ pub(super) struct Schema {
     pub(super) rules: Vec<Rule>,
     /// Whether there are rules here or anywhere beneath, so that the walk may stop early.
     pub(super) has_rules: bool,
+    /// Whether some rule, here or beneath, cannot be read.
+    pub(super) broken: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,10 +127,13 @@ impl Schema {
             _ => Additional::Nothing,
         };
         let items = raw.get("items").filter(|i| i.is_object()).map(|i| Box::new(Self::read(i)));
-        let rules: Vec<_> =
-            list(raw, "x-kubernetes-validations").filter_map(|r| Rule::read(r).ok()).collect();
-        let below = properties.values().chain(additional.schema()).chain(items.as_deref());
-        let has_rules = !rules.is_empty() || below.into_iter().any(|schema| schema.has_rules);
+        let declared: Vec<_> = list(raw, "x-kubernetes-validations").map(Rule::read).collect();
+        let count = declared.len();
+        let rules: Vec<Rule> = declared.into_iter().filter_map(Result::ok).collect();
+        let below: Vec<&Schema> =
+            properties.values().chain(additional.schema()).chain(items.as_deref()).collect();
+        let has_rules = !rules.is_empty() || below.iter().any(|schema| schema.has_rules);
+        let broken = rules.len() < count || below.iter().any(|schema| schema.broken);
         let kind = raw.get("type").and_then(Value::as_str).and_then(Kind::parse);
         Self {
             kind,
@@ -145,6 +150,7 @@ impl Schema {
             limits: Limits::read(raw, kind),
             rules,
             has_rules,
+            broken,
         }
     }
 

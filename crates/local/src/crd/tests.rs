@@ -7,7 +7,7 @@ mod objects;
 
 use serde_json::{Value, json};
 
-use super::{Definition, Version, default_definition};
+use super::{Definition, Version, default_definition, validate_definition};
 use crate::error::Cause;
 
 /// A definition with a bit of everything.
@@ -18,6 +18,7 @@ fn widget() -> Value {
 }
 
 fn compile(crd: &Value) -> Definition {
+    assert_eq!(lines(&validate_definition(crd, None)), Vec::<String>::new());
     Definition::compile(crd).unwrap_or_else(|causes| panic!("{causes:#?}"))
 }
 

@@ -1,6 +1,10 @@
 //! JSON values as CEL sees them through a schema.
 
-use std::{borrow::Cow, collections::HashMap, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use base64::Engine;
 use kube_cel::cel::{
@@ -175,27 +179,31 @@ pub(super) fn align<'a>(schema: &Schema, new: &Value, old: &'a Value) -> Cow<'a,
 
 type Pair<'a> = (&'a Value, Option<&'a Value>);
 
+/// The old items, each with the new one that continues it, if any.
 fn order<'a>(
-    schema: &Schema,
+    schema: &'a Schema,
     new: &'a [Value],
     old: &'a Value,
     items: &'a [Value],
 ) -> Option<Vec<Pair<'a>>> {
-    let of = |item: &Value| match &schema.list {
-        Some(ListKind::Set) => items.iter().find(|old| *old == item),
+    let continued: Vec<(&Value, &Value)> = match &schema.list {
+        Some(ListKind::Set) => {
+            let by_text: HashMap<String, &Value> =
+                items.iter().map(|item| (item.to_string(), item)).collect();
+            let pair = |item: &'a Value| Some((*by_text.get(&item.to_string())?, item));
+            new.iter().filter_map(pair).collect()
+        }
         Some(ListKind::Map { .. }) => {
-            let found = Correlated::new(schema, Some(old)).of(item)?;
-            items.iter().find(|old| *old == found)
+            let correlated = Correlated::new(schema, Some(old));
+            new.iter().filter_map(|item| Some((correlated.of(item)?, item))).collect()
         }
-        _ => None,
+        _ => return None,
     };
-    matches!(schema.list, Some(ListKind::Set | ListKind::Map { .. })).then_some(())?;
+    let used: HashSet<*const Value> =
+        continued.iter().map(|(old, _)| std::ptr::from_ref(*old)).collect();
     let mut pairs: Vec<Pair<'_>> =
-        new.iter().filter_map(|item| Some((of(item)?, Some(item)))).collect();
-    for item in items {
-        if !pairs.iter().any(|(old, _)| std::ptr::eq(*old, item)) {
-            pairs.push((item, None));
-        }
-    }
+        continued.into_iter().map(|(old, new)| (old, Some(new))).collect();
+    let gone = items.iter().filter(|item| !used.contains(&std::ptr::from_ref(*item)));
+    pairs.extend(gone.map(|item| (item, None)));
     Some(pairs)
 }

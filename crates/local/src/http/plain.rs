@@ -11,7 +11,11 @@ use super::{
     path::Path,
     status::plain,
 };
-use crate::{auth::Tokens, error::Error, show};
+use crate::{
+    auth::Tokens,
+    error::Error,
+    show::{discovery, openapi},
+};
 
 /// The Kubernetes whose behaviour this is.
 const MINOR: &str = "36";
@@ -21,7 +25,7 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 pub(super) fn document(asked: Asked<'_>, path: Path) -> Result<Response, Error> {
     let known = match path {
         Path::Other => other(&asked)?,
-        path => discovery(&asked, path)?,
+        path => discovered(&asked, path)?,
     };
     match asked.parts.method {
         Method::GET => Ok(known),
@@ -29,17 +33,46 @@ pub(super) fn document(asked: Asked<'_>, path: Path) -> Result<Response, Error> 
     }
 }
 
-fn discovery(asked: &Asked<'_>, path: Path) -> Result<Response, Error> {
+fn discovered(asked: &Asked<'_>, path: Path) -> Result<Response, Error> {
     let catalog = asked.server.registry.catalog();
     let resources = catalog.resources();
     let wanted = negotiate::discovery(&asked.parts.headers)?;
     if let (Path::Roots { core }, Discovery::Aggregated) = (&path, wanted) {
-        let mut response = answer::json(StatusCode::OK, &show::aggregated(&resources, *core));
+        let mut response = answer::json(StatusCode::OK, &discovery::aggregated(&resources, *core));
         let media = HeaderValue::from_static(AGGREGATED);
         response.headers_mut().insert(header::CONTENT_TYPE, media);
         return Ok(response);
     }
-    Err(Error::NoSuchPath)
+    let found = match &path {
+        Path::Roots { core: true } => Some(discovery::api_versions(&address(asked))),
+        Path::Roots { core: false } => Some(discovery::api_group_list(&resources)),
+        Path::Group(group) => discovery::api_group(&resources, group),
+        Path::Version { group, version } => {
+            discovery::api_resource_list(&resources, group, version)
+        }
+        _ => None,
+    };
+    Ok(answer::json(StatusCode::OK, &found.ok_or(Error::NoSuchPath)?))
+}
+
+/// Where we are, as far as whoever asks has told.
+fn address(asked: &Asked<'_>) -> String {
+    let host = asked.parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let authority = asked.parts.uri.authority().map(|authority| authority.as_str());
+    authority.or(host).unwrap_or("localhost").to_owned()
+}
+
+/// The index of the documents or one of them.
+fn documented(asked: &Asked<'_>, path: &str) -> Result<Response, Error> {
+    let catalog = asked.server.registry.catalog();
+    let documents = catalog.documents();
+    if path.is_empty() {
+        let all = documents.iter().map(|(path, document)| (path.as_str(), document.hash.as_str()));
+        return Ok(answer::json(StatusCode::OK, &openapi::index(all)));
+    }
+    let document = path.strip_prefix('/').and_then(|path| documents.get(path));
+    let document = document.ok_or(Error::NoSuchPath)?;
+    Ok(answer::json_bytes(StatusCode::OK, document.body.clone()))
 }
 
 fn other(asked: &Asked<'_>) -> Result<Response, Error> {
@@ -53,7 +86,10 @@ fn other(asked: &Asked<'_>) -> Result<Response, Error> {
             let base = "https://kubernetes.default.svc";
             Ok(answer::json(StatusCode::OK, &Tokens::configuration(base)))
         }
-        _ => Err(Error::NoSuchPath),
+        path => match path.strip_prefix("/openapi/v3") {
+            Some(path) => documented(asked, path),
+            None => Err(Error::NoSuchPath),
+        },
     }
 }
 

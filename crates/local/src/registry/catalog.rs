@@ -2,12 +2,13 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::documents::Documents;
 use crate::{
     builtin::{self, Resource, Storage},
     crd,
@@ -145,6 +146,7 @@ pub struct Catalog {
     builtin_versions: BTreeSet<(String, String)>,
     custom_versions: BTreeSet<(String, String)>,
     definitions: HashMap<String, (u64, Arc<crd::Definition>)>,
+    pub(super) documents: OnceLock<Documents>,
 }
 
 impl Catalog {
@@ -157,6 +159,7 @@ impl Catalog {
             builtin_versions: BTreeSet::new(),
             custom_versions: BTreeSet::new(),
             definitions: HashMap::new(),
+            documents: OnceLock::new(),
         };
         let table = types::builtin();
         for resource in builtin::RESOURCES.iter() {

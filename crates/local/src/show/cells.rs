@@ -35,73 +35,191 @@ const PLAIN: &[Column] = &[NAME, ("Created At", "date", 0)];
 
 pub(super) fn columns(group: &str, plural: &str) -> &'static [Column] {
     const REPLICA_SETS: &[Column] = &[
-        NAME, count("Desired"), count("Current"), count("Ready"), AGE, CONTAINERS[0], CONTAINERS[1],
+        NAME,
+        count("Desired"),
+        count("Current"),
+        count("Ready"),
+        AGE,
+        CONTAINERS[0],
+        CONTAINERS[1],
         CONTAINERS[2],
     ];
     const DEPLOYMENTS: &[Column] = &[
-        NAME, text("Ready"), text("Up-to-date"), text("Available"), AGE, CONTAINERS[0], CONTAINERS[1],
+        NAME,
+        text("Ready"),
+        text("Up-to-date"),
+        text("Available"),
+        AGE,
+        CONTAINERS[0],
+        CONTAINERS[1],
         CONTAINERS[2],
     ];
     const JOBS: &[Column] = &[
-        NAME, text("Status"), text("Completions"), text("Duration"), AGE, CONTAINERS[0], CONTAINERS[1],
+        NAME,
+        text("Status"),
+        text("Completions"),
+        text("Duration"),
+        AGE,
+        CONTAINERS[0],
+        CONTAINERS[1],
         CONTAINERS[2],
     ];
     match (group, plural) {
-        ("", "pods") => &[
-            NAME, text("Ready"), text("Status"), text("Restarts"), AGE, wide("IP"), wide("Node"),
-            wide("Nominated Node"), wide("Readiness Gates"),
-        ],
-        ("", "services") => &[
-            NAME, text("Type"), text("Cluster-IP"), text("External-IP"), text("Port(s)"), AGE,
-            wide("Selector"),
-        ],
-        ("", "nodes") => &[
-            NAME, text("Status"), text("Roles"), AGE, text("Version"), wide("Internal-IP"),
-            wide("External-IP"), wide("OS-Image"), wide("Kernel-Version"), wide("Container-Runtime"),
-        ],
-        ("" | "events.k8s.io", "events") => &[
-            text("Last Seen"), text("Type"), text("Reason"), text("Object"), wide("Subobject"),
-            wide("Source"), text("Message"), wide("First Seen"), wide("Count"), wide("Name"),
-        ],
-        ("", "namespaces") => &[NAME, text("Status"), AGE],
-        ("", "secrets") => &[NAME, text("Type"), text("Data"), AGE],
-        ("", "configmaps") => &[NAME, text("Data"), AGE],
-        ("", "serviceaccounts") => &[NAME, AGE],
-        ("", "endpoints") => &[NAME, text("Endpoints"), AGE],
-        ("", "persistentvolumes") => &[
-            NAME, text("Capacity"), text("Access Modes"), text("Reclaim Policy"), text("Status"),
-            text("Claim"), text("StorageClass"), text("VolumeAttributesClass"), text("Reason"), AGE,
-            wide("VolumeMode"),
-        ],
-        ("", "persistentvolumeclaims") => &[
-            NAME, text("Status"), text("Volume"), text("Capacity"), text("Access Modes"),
-            text("StorageClass"), text("VolumeAttributesClass"), AGE, wide("VolumeMode"),
-        ],
+        ("", "pods") => {
+            const {
+                &[
+                    NAME,
+                    text("Ready"),
+                    text("Status"),
+                    text("Restarts"),
+                    AGE,
+                    wide("IP"),
+                    wide("Node"),
+                    wide("Nominated Node"),
+                    wide("Readiness Gates"),
+                ]
+            }
+        }
+        ("", "services") => {
+            const {
+                &[
+                    NAME,
+                    text("Type"),
+                    text("Cluster-IP"),
+                    text("External-IP"),
+                    text("Port(s)"),
+                    AGE,
+                    wide("Selector"),
+                ]
+            }
+        }
+        ("", "nodes") => {
+            const {
+                &[
+                    NAME,
+                    text("Status"),
+                    text("Roles"),
+                    AGE,
+                    text("Version"),
+                    wide("Internal-IP"),
+                    wide("External-IP"),
+                    wide("OS-Image"),
+                    wide("Kernel-Version"),
+                    wide("Container-Runtime"),
+                ]
+            }
+        }
+        ("" | "events.k8s.io", "events") => {
+            const {
+                &[
+                    text("Last Seen"),
+                    text("Type"),
+                    text("Reason"),
+                    text("Object"),
+                    wide("Subobject"),
+                    wide("Source"),
+                    text("Message"),
+                    wide("First Seen"),
+                    wide("Count"),
+                    wide("Name"),
+                ]
+            }
+        }
+        ("", "namespaces") => const { &[NAME, text("Status"), AGE] },
+        ("", "secrets") => const { &[NAME, text("Type"), text("Data"), AGE] },
+        ("", "configmaps") => const { &[NAME, text("Data"), AGE] },
+        ("", "serviceaccounts") => const { &[NAME, AGE] },
+        ("", "endpoints") => const { &[NAME, text("Endpoints"), AGE] },
+        ("", "persistentvolumes") => {
+            const {
+                &[
+                    NAME,
+                    text("Capacity"),
+                    text("Access Modes"),
+                    text("Reclaim Policy"),
+                    text("Status"),
+                    text("Claim"),
+                    text("StorageClass"),
+                    text("VolumeAttributesClass"),
+                    text("Reason"),
+                    AGE,
+                    wide("VolumeMode"),
+                ]
+            }
+        }
+        ("", "persistentvolumeclaims") => {
+            const {
+                &[
+                    NAME,
+                    text("Status"),
+                    text("Volume"),
+                    text("Capacity"),
+                    text("Access Modes"),
+                    text("StorageClass"),
+                    text("VolumeAttributesClass"),
+                    AGE,
+                    wide("VolumeMode"),
+                ]
+            }
+        }
         ("apps", "deployments") => DEPLOYMENTS,
         ("apps", "replicasets") => REPLICA_SETS,
         ("batch", "jobs") => JOBS,
-        ("autoscaling", "horizontalpodautoscalers") => &[
-            NAME, text("Reference"), text("Targets"), text("MinPods"), text("MaxPods"), text("Replicas"),
-            AGE,
-        ],
+        ("autoscaling", "horizontalpodautoscalers") => {
+            const {
+                &[
+                    NAME,
+                    text("Reference"),
+                    text("Targets"),
+                    text("MinPods"),
+                    text("MaxPods"),
+                    text("Replicas"),
+                    AGE,
+                ]
+            }
+        }
         ("discovery.k8s.io", "endpointslices") => {
-            &[NAME, text("AddressType"), text("Ports"), text("Endpoints"), AGE]
+            const { &[NAME, text("AddressType"), text("Ports"), text("Endpoints"), AGE] }
         }
-        ("coordination.k8s.io", "leases") => &[NAME, text("Holder"), AGE],
+        ("coordination.k8s.io", "leases") => const { &[NAME, text("Holder"), AGE] },
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
-            &[NAME, text("Role"), AGE, wide("Users"), wide("Groups"), wide("ServiceAccounts")]
+            const { &[NAME, text("Role"), AGE, wide("Users"), wide("Groups"), wide("ServiceAccounts")] }
         }
-        ("storage.k8s.io", "storageclasses") => &[
-            NAME, text("Provisioner"), text("ReclaimPolicy"), text("VolumeBindingMode"),
-            text("AllowVolumeExpansion"), AGE,
-        ],
-        ("networking.k8s.io", "networkpolicies") => &[NAME, text("Pod-Selector"), AGE],
-        ("policy", "poddisruptionbudgets") => &[
-            NAME, text("Min Available"), text("Max Unavailable"), count("Allowed Disruptions"), AGE,
-        ],
-        ("scheduling.k8s.io", "priorityclasses") => &[
-            NAME, count("Value"), ("Global-Default", "boolean", 0), AGE, text("PreemptionPolicy"),
-        ],
+        ("storage.k8s.io", "storageclasses") => {
+            const {
+                &[
+                    NAME,
+                    text("Provisioner"),
+                    text("ReclaimPolicy"),
+                    text("VolumeBindingMode"),
+                    text("AllowVolumeExpansion"),
+                    AGE,
+                ]
+            }
+        }
+        ("networking.k8s.io", "networkpolicies") => const { &[NAME, text("Pod-Selector"), AGE] },
+        ("policy", "poddisruptionbudgets") => {
+            const {
+                &[
+                    NAME,
+                    text("Min Available"),
+                    text("Max Unavailable"),
+                    count("Allowed Disruptions"),
+                    AGE,
+                ]
+            }
+        }
+        ("scheduling.k8s.io", "priorityclasses") => {
+            const {
+                &[
+                    NAME,
+                    count("Value"),
+                    ("Global-Default", "boolean", 0),
+                    AGE,
+                    text("PreemptionPolicy"),
+                ]
+            }
+        }
         _ => PLAIN,
     }
 }
@@ -125,7 +243,11 @@ pub(super) fn of(group: &str, plural: &str, object: &Value, now: Timestamp) -> V
         ("", "endpoints") => network::endpoints(object),
         ("discovery.k8s.io", "endpointslices") => network::endpoint_slice(object),
         ("networking.k8s.io", "networkpolicies") => {
-            vec![object.name(), json!(apps::selector(object.find("spec.podSelector"))), object.age()]
+            vec![
+                object.name(),
+                json!(apps::selector(object.find("spec.podSelector"))),
+                object.age(),
+            ]
         }
         ("", "persistentvolumes") => storage::volume(object),
         ("", "persistentvolumeclaims") => storage::claim(object),

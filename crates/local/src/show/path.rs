@@ -9,7 +9,10 @@ enum Step {
     Index(i64),
     All,
     /// Items whose value at the path stands in this relation to another.
-    Where { path: Vec<String>, test: Option<(Relation, Value)> },
+    Where {
+        path: Vec<String>,
+        test: Option<(Relation, Value)>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -84,6 +84,11 @@ impl Api {
         Self { server, router }
     }
 
+    /// The same server, asked by somebody else.
+    pub(crate) fn as_user(&self, user: User) -> Self {
+        Self { server: self.server.clone(), router: self.server.service(user) }
+    }
+
     pub(crate) async fn raw(&self, request: Request<Body>) -> Response {
         self.router.clone().oneshot(request).await.unwrap()
     }

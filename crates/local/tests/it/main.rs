@@ -5,6 +5,7 @@
 //! - `watches`: events, bookmarks and what has fallen off
 //! - `deletion`: finalizers, policies, owners, namespaces
 //! - `custom`: definitions and their objects
+//! - `rights`: roles and who holds them
 //! - `faults`: what no client should send
 //! - `tls`: the listener
 
@@ -14,5 +15,6 @@ mod deletion;
 mod faults;
 mod lists;
 mod objects;
+mod rights;
 mod tls;
 mod watches;

@@ -69,11 +69,14 @@ fn a_struct_that_nobody_owns_any_more_goes_with_what_was_filled_in() {
 
 #[test]
 fn an_item_that_was_not_applied_is_not_removed() {
-    let mut object = applied(widget(), &[("a", spec(json!({"size": 1})))]);
-    object["spec"]["items"] = json!([{"name": "unowned"}]);
-    let object = again(widget(), &object, "a", json!({}));
-    // Its list was never part of what the manager applied.
-    assert_eq!(object["spec"]["items"], json!([{"name": "unowned"}]));
+    let items = spec(json!({"items": [{"name": "x"}, {"name": "y"}]}));
+    let mut object = applied(widget(), &[("a", items)]);
+    object["spec"]["items"] = json!([{"name": "x"}, {"name": "unowned"}, {"name": "y"}]);
+    let kept = again(widget(), &object, "a", spec(json!({"items": [{"name": "x"}]})));
+    assert_eq!(kept["spec"]["items"], json!([{"name": "x"}, {"name": "unowned"}]));
+    // It goes with the list, once nobody owns anything in there.
+    let gone = again(widget(), &object, "a", spec(json!({"size": 1})));
+    assert_eq!(gone["spec"], json!({"size": 1}));
 }
 
 #[test]

@@ -74,7 +74,8 @@ impl Step<'_> {
         }
         if let (None, Some(spec)) = (live, new.get_mut("spec").and_then(Value::as_object_mut)) {
             // Allocated after the owners are recorded.
-            spec.retain(|name, _| !name.starts_with("clusterIP"));
+            let allocated = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"];
+            spec.retain(|name, _| !allocated.contains(&name.as_str()));
         }
         if self.operation == "update" && self.body["metadata"].get("managedFields").is_none() {
             take_managed(&mut new);

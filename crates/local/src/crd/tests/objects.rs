@@ -140,6 +140,26 @@ fn each_limit_has_its_text() {
 }
 
 #[test]
+fn an_embedded_object_has_a_kind_and_metadata() {
+    let embedded = |emb: Value| create(json!({"color": "blue", "emb": emb}));
+    let whole = json!({"apiVersion": "v1", "kind": "X", "metadata": {"labels": {"a": "b"}}, "spec": {"free": 1}});
+    assert_eq!(embedded(whole.clone()).unwrap()["emb"], whole);
+    let said = embedded(json!({"apiVersion": "a/b/c", "kind": ""})).unwrap_err();
+    assert_eq!(
+        said,
+        [
+            "spec.emb.apiVersion: Invalid value: \"a/b/c\": unexpected GroupVersion string: a/b/c",
+            "spec.emb.kind: Invalid value: \"\": must not be empty",
+        ]
+    );
+    let said = embedded(json!({"apiVersion": "v1", "kind": "X", "metadata": {"labels": {"a": 5}}}));
+    assert!(
+        said.unwrap_err()[0]
+            .starts_with("spec.emb.metadata: Invalid value: {\"labels\":{\"a\":5}}: ")
+    );
+}
+
+#[test]
 fn wrong_types_are_named_as_go_names_them() {
     let errors = create(json!({
         "color": 5, "when": 5, "flag": 1, "b64": true, "size": 1.5, "num": "x", "plain": {}, "items": {}, "labels": [], "dur": [],
@@ -170,7 +190,7 @@ fn a_spec_that_is_missing_or_no_object_is_told() {
         create(json!(5)).unwrap_err(),
         [
             "spec: Invalid value: \"integer\": spec in body must be of type object: \"integer\"",
-            ".spec.replicas: Invalid value: 0: .spec accessor error: 5 is of the type int64, expected map[string]interface{}",
+            ".spec.replicas: Invalid value: 0: .spec.replicas accessor error: 5 is of the type int64, expected map[string]interface{}",
             SKIPPED,
         ]
     );

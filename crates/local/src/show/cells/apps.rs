@@ -86,8 +86,13 @@ pub(super) fn job(object: &Object<'_>) -> Vec<Value> {
         () if object.is("SuccessCriteriaMet") => "SuccessCriteriaMet",
         () => "Running",
     };
-    let mut cells =
-        vec![object.name(), json!(status), json!(completions), json!(duration(object)), object.age()];
+    let mut cells = vec![
+        object.name(),
+        json!(status),
+        json!(completions),
+        json!(duration(object)),
+        object.age(),
+    ];
     cells.extend(template(object));
     cells
 }

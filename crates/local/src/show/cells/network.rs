@@ -83,11 +83,12 @@ pub(super) fn endpoints(object: &Object<'_>) -> Vec<Value> {
 }
 
 pub(super) fn endpoint_slice(object: &Object<'_>) -> Vec<Value> {
-    let ports = object.list("ports").iter().map(|port| match (&port["port"], port["name"].as_str()) {
-        (Value::Number(number), _) => number.to_string(),
-        (_, Some(name)) => name.to_owned(),
-        _ => "*".to_owned(),
-    });
+    let ports =
+        object.list("ports").iter().map(|port| match (&port["port"], port["name"].as_str()) {
+            (Value::Number(number), _) => number.to_string(),
+            (_, Some(name)) => name.to_owned(),
+            _ => "*".to_owned(),
+        });
     let addresses = object.list("endpoints").iter().flat_map(|endpoint| {
         let addresses = endpoint["addresses"].as_array().into_iter().flatten();
         addresses.filter_map(Value::as_str).map(str::to_owned)

@@ -36,7 +36,8 @@ fn readiness_gates(object: &Object<'_>) -> String {
     if gates.is_empty() {
         return "<none>".to_owned();
     }
-    let open = gates.iter().filter(|gate| object.is(gate["conditionType"].as_str().unwrap_or_default()));
+    let open =
+        gates.iter().filter(|gate| object.is(gate["conditionType"].as_str().unwrap_or_default()));
     format!("{}/{}", open.count(), gates.len())
 }
 
@@ -94,7 +95,8 @@ impl Summary {
         for (index, container) in object.list("status.initContainerStatuses").iter().enumerate() {
             self.restarted(container);
             let is_beside = container["name"].as_str().is_some_and(|name| beside.contains(name));
-            let (terminated, waiting) = (&container["state"]["terminated"], &container["state"]["waiting"]);
+            let (terminated, waiting) =
+                (&container["state"]["terminated"], &container["state"]["waiting"]);
             if terminated["exitCode"] == 0 {
                 continue;
             }
@@ -230,7 +232,8 @@ pub(super) fn event(object: &Object<'_>) -> Vec<Value> {
     let first = if is_set(first) { time(first) } else { time(object.find("eventTime")) };
     let last = either("lastTimestamp", "deprecatedLastTimestamp");
     let mut last = if is_set(last) { time(last) } else { first.clone() };
-    let mut count = either("count", "deprecatedCount").and_then(Value::as_i64).unwrap_or_default().max(1);
+    let mut count =
+        either("count", "deprecatedCount").and_then(Value::as_i64).unwrap_or_default().max(1);
     if is_set(object.find("series")) {
         last = time(object.find("series.lastObservedTime"));
         count = object.int("series.count");

@@ -7,7 +7,11 @@ use super::Object;
 pub(super) fn volume(object: &Object<'_>) -> Vec<Value> {
     let claim = match object.find("spec.claimRef") {
         Some(_) => {
-            format!("{}/{}", object.text("spec.claimRef.namespace"), object.text("spec.claimRef.name"))
+            format!(
+                "{}/{}",
+                object.text("spec.claimRef.namespace"),
+                object.text("spec.claimRef.name")
+            )
         }
         None => String::new(),
     };
