@@ -138,10 +138,10 @@ fn settle(body: &mut Value) {
     let mut causes = causes_of(body);
     if causes.len() > 1 {
         sort(&mut causes);
-        body["details"]["causes"] = Value::Array(causes);
         if body["reason"] == "Invalid" {
             body["message"] = Value::Null;
         }
+        body["details"]["causes"] = Value::Array(causes);
     }
 }
 
