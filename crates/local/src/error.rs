@@ -120,7 +120,11 @@ pub enum Error {
     #[error("Unauthorized")]
     Unauthorized,
     #[error("{}", forbidden(.subject, .text))]
-    Forbidden { subject: Option<Subject>, text: String, causes: Vec<(&'static str, String, String)> },
+    Forbidden {
+        subject: Option<Subject>,
+        text: String,
+        causes: Vec<(&'static str, String, String)>,
+    },
     /// The request came under a name that is not ours.
     #[error("this server answers on loopback names only")]
     Misdirected,

@@ -31,11 +31,12 @@ use serde_json::Value;
 pub use body::Body;
 pub use catalog::{Catalog, Served, Source};
 pub use delete::{DeleteOptions, Policy};
+pub use documents::{Document, Documents};
 pub use janitor::tend;
-pub use list::{ListOptions, Listed, Match};
 pub(crate) use list::forbidden as forbidden_option;
-pub use read::Selection;
+pub use list::{ListOptions, Listed, Match};
 pub use patch::PatchKind;
+pub use read::Selection;
 pub use start::Settings;
 pub use watch::{Event, Watch, WatchOptions};
 

@@ -26,7 +26,8 @@ impl Server {
             None => self.bearer(&parts.headers).ok_or(Error::Unauthorized)?,
         };
         let headers = parts.headers.iter();
-        let headers = headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        let headers =
+            headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         match auth::impersonation(&caller, headers, &self.registry.rights()) {
             Impersonation::None => Ok(caller),
             Impersonation::As(user) => Ok(user),

@@ -118,7 +118,8 @@ pub(super) fn list(served: &Served, listed: &Listed, shape: Shape) -> Response {
     match shape.form {
         Form::Whole => whole_list(served, listed, &metadata.into()),
         Form::Metadata => {
-            let objects = listed.objects.iter().map(|object| partial_metadata(&served.show(object)));
+            let objects =
+                listed.objects.iter().map(|object| partial_metadata(&served.show(object)));
             let list = json!({
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": "meta.k8s.io/v1",

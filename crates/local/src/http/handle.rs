@@ -13,8 +13,7 @@ use super::{
     Server,
     answer::{self, Shape},
     body::{self, Format},
-    negotiate,
-    path,
+    negotiate, path,
     query::Query,
     stream,
 };
@@ -251,9 +250,7 @@ impl Asked<'_> {
             "application/json-patch+json" => PatchKind::Json,
             "application/merge-patch+json" => PatchKind::Merge,
             "application/strategic-merge-patch+json" => PatchKind::Strategic,
-            "application/apply-patch+yaml" => {
-                PatchKind::Apply { force: self.query.force(true)? }
-            }
+            "application/apply-patch+yaml" => PatchKind::Apply { force: self.query.force(true)? },
             _ if served.resource.custom => return Err(Error::MediaType(MediaType::CustomPatch)),
             _ => return Err(Error::MediaType(MediaType::Patch)),
         };
@@ -263,7 +260,8 @@ impl Asked<'_> {
         let bytes = body::read(stream).await?;
         let parsed = if apply { body::yaml(&bytes) } else { body::json(&bytes) };
         let what = if apply { "YAML" } else { "patch" };
-        let body = parsed.map_err(|text| Error::BadRequest(format!("error decoding {what}: {text}")))?;
+        let body =
+            parsed.map_err(|text| Error::BadRequest(format!("error decoding {what}: {text}")))?;
         Ok((kind, body))
     }
 

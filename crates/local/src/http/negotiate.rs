@@ -96,9 +96,18 @@ mod tests {
             (None, Ok(Form::Whole)),
             (Some("*/*"), Ok(Form::Whole)),
             (Some(TABLE), Ok(Form::Table)),
-            (Some("application/json, application/json;as=Table;v=v1;g=meta.k8s.io"), Ok(Form::Whole)),
-            (Some("application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"), Ok(Form::Whole)),
-            (Some("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"), Ok(Form::Metadata)),
+            (
+                Some("application/json, application/json;as=Table;v=v1;g=meta.k8s.io"),
+                Ok(Form::Whole),
+            ),
+            (
+                Some("application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"),
+                Ok(Form::Whole),
+            ),
+            (
+                Some("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"),
+                Ok(Form::Metadata),
+            ),
             (Some("application/vnd.kubernetes.protobuf,application/json"), Ok(Form::Whole)),
             (Some("application/vnd.kubernetes.protobuf"), Err(Error::NotAcceptable)),
             (Some("text/html"), Err(Error::NotAcceptable)),

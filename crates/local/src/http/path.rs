@@ -4,11 +4,16 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Path {
     /// `/api` or `/apis`.
-    Roots { core: bool },
+    Roots {
+        core: bool,
+    },
     /// `/apis/<group>`.
     Group(String),
     /// `/api/v1` or `/apis/<group>/<version>`.
-    Version { group: String, version: String },
+    Version {
+        group: String,
+        version: String,
+    },
     Resource(Resource),
     /// Anything else.
     Other,
@@ -34,9 +39,7 @@ pub(super) fn parse(path: &str) -> Path {
         ["apis"] => Path::Roots { core: false },
         ["api", version] => Path::Version { group: String::new(), version: owned(version) },
         ["apis", group] => Path::Group(owned(group)),
-        ["apis", group, version] => {
-            Path::Version { group: owned(group), version: owned(version) }
-        }
+        ["apis", group, version] => Path::Version { group: owned(group), version: owned(version) },
         ["api", version, rest @ ..] => resource("", version, rest),
         ["apis", group, version, rest @ ..] if !group.is_empty() => resource(group, version, rest),
         _ => Path::Other,
@@ -143,9 +146,19 @@ mod tests {
     #[test]
     fn what_climbs_is_no_path() {
         for path in [
-            "", "/", "//", "/api//v1", "/api/v1/../secrets", "/api/v1/namespaces/%2e%2e/secrets",
-            "/api/v1/namespaces/a%2Fb/secrets", "/api/v1/%zz", "/api/v1/%", "/api/v1/%ff",
-            "/etc/passwd", "/api/v1/namespaces/a/pods/p/proxy/x/y", "/apis/%00/v1/x",
+            "",
+            "/",
+            "//",
+            "/api//v1",
+            "/api/v1/../secrets",
+            "/api/v1/namespaces/%2e%2e/secrets",
+            "/api/v1/namespaces/a%2Fb/secrets",
+            "/api/v1/%zz",
+            "/api/v1/%",
+            "/api/v1/%ff",
+            "/etc/passwd",
+            "/api/v1/namespaces/a/pods/p/proxy/x/y",
+            "/apis/%00/v1/x",
         ] {
             assert_eq!(parse(path), Path::Other, "{path}");
         }

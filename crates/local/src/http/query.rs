@@ -8,7 +8,9 @@ use serde_json::Value;
 use super::path::decode;
 use crate::{
     error::{Cause, CauseReason, Error, Subject},
-    registry::{DeleteOptions, ListOptions, Match, Policy, Served, Selection, Validation, WatchOptions},
+    registry::{
+        DeleteOptions, ListOptions, Match, Policy, Selection, Served, Validation, WatchOptions,
+    },
     store::Mode,
 };
 
@@ -62,7 +64,9 @@ impl Query {
     fn version(&self) -> Result<Option<u64>, String> {
         match self.get("resourceVersion") {
             "" => Ok(None),
-            text => text.parse().map(Some).map_err(|_| format!("invalid resource version {text:?}")),
+            text => {
+                text.parse().map(Some).map_err(|_| format!("invalid resource version {text:?}"))
+            }
         }
     }
 
@@ -96,7 +100,9 @@ impl Query {
 
     pub(super) fn list(&self, served: &Served) -> Result<ListOptions, Error> {
         if self.flag("sendInitialEvents")?.is_some() {
-            return Err(crate::registry::forbidden_option("sendInitialEvents is forbidden for list"));
+            return Err(crate::registry::forbidden_option(
+                "sendInitialEvents is forbidden for list",
+            ));
         }
         let limit = self.number("limit")?.unwrap_or_default();
         Ok(ListOptions {
@@ -118,7 +124,9 @@ impl Query {
             bookmarks: self.flag("allowWatchBookmarks")?.unwrap_or_default(),
             initial_events: self.flag("sendInitialEvents")?,
             not_older_than: self.version_match()? == Some(Match::NotOlderThan),
-            timeout: seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs),
+            timeout: seconds
+                .and_then(|seconds| u64::try_from(seconds).ok())
+                .map(Duration::from_secs),
         })
     }
 

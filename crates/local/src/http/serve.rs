@@ -126,7 +126,10 @@ async fn converse(acceptor: TlsAcceptor, stream: TcpStream, router: Router) {
     let (stream, service) = (TokioIo::new(stream), TowerToHyperService::new(router));
     let ended = if http2 {
         let mut server = http2::Builder::new(TokioExecutor::new());
-        server.timer(TokioTimer::new()).keep_alive_interval(HEAD).max_header_list_size(HEADER_BYTES);
+        server
+            .timer(TokioTimer::new())
+            .keep_alive_interval(HEAD)
+            .max_header_list_size(HEADER_BYTES);
         server.serve_connection(stream, service).await
     } else {
         let mut server = http1::Builder::new();

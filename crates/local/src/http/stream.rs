@@ -105,8 +105,7 @@ impl<G> Lines<G> {
             Form::Metadata => ("PartialObjectMetadata", "meta.k8s.io/v1"),
             Form::Table => ("Table", "meta.k8s.io/v1"),
         };
-        let mut bookmark =
-            json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
+        let mut bookmark = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
         if self.shape.form == Form::Table {
             bookmark["columnDefinitions"] = Value::Null;
             bookmark["rows"] = json!([]);

@@ -114,7 +114,9 @@ impl Served {
 
     fn not_this_kind(&self, text: &str) -> Error {
         let (kind, version) = (&self.resource.kind, &self.resource.version);
-        Error::BadRequest(format!("{kind} in version {version:?} cannot be handled as a {kind}: {text}"))
+        Error::BadRequest(format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: {text}"
+        ))
     }
 
     /// The warnings, unless the writer wants none or an error.

@@ -146,7 +146,8 @@ fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
 
 /// A version as clients send it.
 pub(super) fn parse_version(text: &str) -> Result<u64, Error> {
-    let text_of = |why: &str| Error::Unspecific(format!("strconv.ParseUint: parsing {text:?}: {why}"));
+    let text_of =
+        |why: &str| Error::Unspecific(format!("strconv.ParseUint: parsing {text:?}: {why}"));
     match text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty() {
         true => text.parse().map_err(|_| text_of("value out of range")),
         false => Err(text_of("invalid syntax")),

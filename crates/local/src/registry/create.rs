@@ -140,7 +140,8 @@ fn drop_status(served: &Served, object: &mut Value) {
 fn stamp(tx: &Transaction<'_>, served: &Served, object: &mut Value) -> Result<(), Error> {
     let time = Registry::time(tx);
     let Some(metadata) = metadata_mut(object) else { return Ok(()) };
-    for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"] {
+    for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"]
+    {
         metadata.remove(field);
     }
     set(metadata, "uid", Some(uid()?.into()));

@@ -17,4 +17,3 @@ pub(super) fn accept(tx: &Transaction<'_>, definition: &mut Value) {
     let time = super::seconds(tx.now());
     definition["status"] = crd::accept_names(definition, &others, &time);
 }
-

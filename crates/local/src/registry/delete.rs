@@ -54,13 +54,12 @@ impl Registry {
     ) -> Result<Answer, Error> {
         let warns = target.served.is("batch", "jobs") && options.policy.is_none();
         let served = target.served.clone();
-        let deleted = self.change(mode, move |registry, tx| registry.delete_in(tx, &target, &options));
+        let deleted =
+            self.change(mode, move |registry, tx| registry.delete_in(tx, &target, &options));
         let body = match deleted.await? {
             Deleted::Stays(object) => served.show(&object),
             Deleted::Gone(object) if served.resource.delete_shows_object => served.show(&object),
-            Deleted::Gone(object) => {
-                success(&served.subject(object.meta("name")), object.uid())
-            }
+            Deleted::Gone(object) => success(&served.subject(object.meta("name")), object.uid()),
         };
         let warnings = warns.then(|| KEPT_PODS.to_owned()).into_iter().collect();
         Ok(Answer { created: false, body, warnings })
@@ -161,7 +160,8 @@ fn wanted_grace(target: &Target, old: &Object, options: &DeleteOptions) -> i64 {
     if !target.served.is("", "pods") {
         return 0;
     }
-    let text = |pointer: &str| old.value().pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text =
+        |pointer: &str| old.value().pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let bound = !text("/spec/nodeName").is_empty();
     let finished = matches!(text("/status/phase"), "Succeeded" | "Failed");
     if !bound || finished {
@@ -177,12 +177,7 @@ fn grace(object: &Value) -> i64 {
     grace.unwrap_or_default()
 }
 
-fn finalizers(
-    target: &Target,
-    old: &Object,
-    policy: Option<Policy>,
-    defined: bool,
-) -> Vec<String> {
+fn finalizers(target: &Target, old: &Object, policy: Option<Policy>, defined: bool) -> Vec<String> {
     let mut kept: Vec<String> = old.finalizers().into_iter().map(str::to_owned).collect();
     if defined && !old.is_deleting() && !kept.iter().any(|name| name == CLEAN_UP) {
         kept.push(CLEAN_UP.into());

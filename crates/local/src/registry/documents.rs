@@ -46,9 +46,7 @@ fn custom(served: &Arc<Served>) -> Option<(&Resource, Option<&Value>)> {
     }
 }
 
-fn documents<'a>(
-    resources: impl Iterator<Item = (&'a Resource, Option<&'a Value>)>,
-) -> Documents {
+fn documents<'a>(resources: impl Iterator<Item = (&'a Resource, Option<&'a Value>)>) -> Documents {
     let mut versions: BTreeMap<String, Vec<(&Resource, Option<&Value>)>> = BTreeMap::new();
     for (resource, schema) in resources {
         let path = openapi::path(&resource.group, &resource.version);

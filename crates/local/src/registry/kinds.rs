@@ -57,8 +57,9 @@ impl Registry {
             storage_class: class.as_deref(),
             suffix: &suffix()?,
         };
-        builtin::on_create(&served.resource, object, &context)
-            .map_err(|error| Error::forbidden(served.subject(meta(object, "name")), error.to_string()))
+        builtin::on_create(&served.resource, object, &context).map_err(|error| {
+            Error::forbidden(served.subject(meta(object, "name")), error.to_string())
+        })
     }
 
     /// Before validation.
@@ -101,9 +102,7 @@ impl Registry {
     /// Every namespace has an account for its pods and the certificate they trust.
     pub(super) fn furnish(&self, tx: &mut Transaction<'_>, namespace: &str) -> Result<(), Error> {
         let time = Self::time(tx);
-        let metadata = |name: &str, uid: String| {
-            json!({"name": name, "namespace": namespace, "uid": uid, "creationTimestamp": time})
-        };
+        let metadata = |name: &str, uid: String| json!({"name": name, "namespace": namespace, "uid": uid, "creationTimestamp": time});
         let account = json!({"metadata": metadata("default", uid()?)});
         tx.put(&Key::new(&ACCOUNTS.into(), namespace, "default"), account);
         let mut roots = json!({

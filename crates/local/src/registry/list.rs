@@ -172,12 +172,12 @@ fn check(options: &ListOptions, goes_on: bool) -> Result<(), Error> {
         (Some(_), _, true) => {
             Err(forbidden("resourceVersionMatch is forbidden when continue is provided"))
         }
-        (Some(_), None, _) => Err(forbidden(
-            "resourceVersionMatch is forbidden unless resourceVersion is provided",
-        )),
-        (Some(Match::Exact), Some(0), _) => Err(forbidden(
-            "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
-        )),
+        (Some(_), None, _) => {
+            Err(forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        }
+        (Some(Match::Exact), Some(0), _) => {
+            Err(forbidden("resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\""))
+        }
         _ => Ok(()),
     }
 }
@@ -207,7 +207,8 @@ mod tests {
     fn tokens_survive_their_text() {
         let token = Token::new(7, "a/b\0".into());
         assert_eq!(Token::parse(&token.print()).unwrap(), token);
-        for broken in ["", "%%%", "YWJj", &URL_SAFE_NO_PAD.encode(r#"{"v":"x","rv":1,"start":""}"#)] {
+        for broken in ["", "%%%", "YWJj", &URL_SAFE_NO_PAD.encode(r#"{"v":"x","rv":1,"start":""}"#)]
+        {
             assert!(matches!(Token::parse(broken), Err(Error::BadRequest(_))), "{broken}");
         }
     }

@@ -70,8 +70,7 @@ impl Registry {
         target.check_names(&mut object)?;
         warnings.extend(served.warnings());
         served.default(&mut object);
-        let body =
-            self.update_in(tx, target, &old, object, write, Owners::Compare, From::Patch)?;
+        let body = self.update_in(tx, target, &old, object, write, Owners::Compare, From::Patch)?;
         Ok(Answer { created: false, body, warnings })
     }
 
@@ -99,9 +98,7 @@ impl Registry {
         served.default(&mut object);
         let applied = Owners::Applied;
         let body = match &old {
-            Some(old) => {
-                self.update_in(tx, target, old, object, write, applied, From::Patch)?
-            }
+            Some(old) => self.update_in(tx, target, old, object, write, applied, From::Patch)?,
             None => self.create_in(tx, target, object, write, applied)?,
         };
         Ok(Answer { created: old.is_none(), body, warnings })

@@ -28,9 +28,9 @@ impl Selection {
             Source::Builtin(_) => {
                 Selectable::builtin(&served.resource.group, &served.resource.plural)
             }
-            Source::Custom(custom) => Selectable::custom(
-                custom.version().selectable_fields.iter().map(String::as_str),
-            ),
+            Source::Custom(custom) => {
+                Selectable::custom(custom.version().selectable_fields.iter().map(String::as_str))
+            }
         };
         Ok(Self {
             labels: Labels::parse(labels).map_err(|error| bad(error.to_string()))?,

@@ -4,10 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use serde_json::{Value, json};
 
-use super::{
-    Answer, Body, Registry, Target, Write,
-    body::meta,
-};
+use super::{Answer, Body, Registry, Target, Write, body::meta};
 use crate::{
     auth::{self, Escalation, Rbac, Reviewer, TokenRequest, Tokens, User},
     error::{Error, Subject},
@@ -76,7 +73,9 @@ impl Registry {
             old,
         );
         checked.map_err(|refused| match refused {
-            Escalation::Forbidden(text) => Error::forbidden(served.subject(meta(new, "name")), text),
+            Escalation::Forbidden(text) => {
+                Error::forbidden(served.subject(meta(new, "name")), text)
+            }
             Escalation::NoRole { kind, name } => {
                 let plural = if kind == "Role" { "roles" } else { "clusterroles" };
                 Error::NotFound(Subject::new(GROUP, plural, &name))
@@ -159,8 +158,7 @@ impl Registry {
             seconds,
             bound: self.bound(target, &body.value)?,
         };
-        let issued =
-            tokens.issue(&request, self.store.now()).map_err(|_| Error::Internal)?;
+        let issued = tokens.issue(&request, self.store.now()).map_err(|_| Error::Internal)?;
         let mut body = body.value;
         body["apiVersion"] = "authentication.k8s.io/v1".into();
         body["kind"] = "TokenRequest".into();
@@ -178,7 +176,8 @@ impl Registry {
 
     /// The object with which a token is to end.
     fn bound(&self, target: &Target, body: &Value) -> Result<Option<auth::Bound>, Error> {
-        let Some(reference) = body.pointer("/spec/boundObjectRef").filter(|it| it.is_object()) else {
+        let Some(reference) = body.pointer("/spec/boundObjectRef").filter(|it| it.is_object())
+        else {
             return Ok(None);
         };
         let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();

@@ -5,12 +5,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Answer, Body, PatchKind, Registry, Source, Target, Write,
-    body::meta,
-    create::Owners,
-    patch::patched,
-    read::at,
-    update::From,
+    Answer, Body, PatchKind, Registry, Source, Target, Write, body::meta, create::Owners,
+    patch::patched, read::at, update::From,
 };
 use crate::{
     error::{CauseReason, Error},

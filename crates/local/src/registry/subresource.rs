@@ -4,11 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{
-    Answer, Body, DeleteOptions, Registry, Target, Write,
-    body::meta,
-    update::is_over,
-};
+use super::{Answer, Body, DeleteOptions, Registry, Target, Write, body::meta, update::is_over};
 use crate::{
     error::{CauseReason, Error, Subject},
     store::Mode,
@@ -42,7 +38,10 @@ impl Registry {
                 return Err(conflict(text));
             }
             if old.is_deleting() {
-                return Err(conflict(format!("pod {} is being deleted, cannot be assigned to a host", target.name)));
+                return Err(conflict(format!(
+                    "pod {} is being deleted, cannot be assigned to a host",
+                    target.name
+                )));
             }
             let mut pod = old.value().clone();
             pod["spec"]["nodeName"] = node.into();

@@ -45,8 +45,15 @@ impl Registry {
                 return Ok((true, body));
             };
             check_version_given(&target, &object)?;
-            let body =
-                registry.update_in(tx, &target, &old, object, &write, Owners::Compare, From::Put)?;
+            let body = registry.update_in(
+                tx,
+                &target,
+                &old,
+                object,
+                &write,
+                Owners::Compare,
+                From::Put,
+            )?;
             Ok((false, body))
         });
         let (created, body) = done.await?;

@@ -32,7 +32,10 @@ pub enum Event {
     Modified(Arc<Object>),
     /// The last content, with the version at which it went.
     Deleted(Arc<Object>, u64),
-    Bookmark { version: u64, initial_end: bool },
+    Bookmark {
+        version: u64,
+        initial_end: bool,
+    },
     Error(Error),
 }
 
@@ -65,7 +68,8 @@ impl Registry {
             });
             ready.extend(wanted.map(|(_, object)| Event::Added(object.clone())));
             // A watch from nowhere is told nothing of where its first events end.
-            if options.bookmarks && (options.initial_events.is_some() || options.version.is_some()) {
+            if options.bookmarks && (options.initial_events.is_some() || options.version.is_some())
+            {
                 ready.push_back(Event::Bookmark { version: state.version(), initial_end: true });
             }
         }
@@ -167,9 +171,8 @@ impl Watch {
         if !change.key.name.starts_with(&self.target.prefix()) {
             return None;
         }
-        let selected = |object: &Arc<Object>| {
-            self.options.selection.matches(&self.target.served, object)
-        };
+        let selected =
+            |object: &Arc<Object>| self.options.selection.matches(&self.target.served, object);
         let old = change.old.filter(selected);
         let new = change.new.filter(selected);
         match (old, new) {

@@ -69,10 +69,7 @@ impl History {
         Ok(self.after(version)?.rev())
     }
 
-    fn after(
-        &self,
-        version: u64,
-    ) -> Result<impl DoubleEndedIterator<Item = &Change>, Expired> {
+    fn after(&self, version: u64) -> Result<impl DoubleEndedIterator<Item = &Change>, Expired> {
         let Some(skip) = version.checked_sub(self.start) else {
             return Err(Expired { wanted: version, oldest: self.start + 1 });
         };

@@ -8,10 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{
-    Change, Expired, Key, Object,
-    history::History,
-};
+use super::{Change, Expired, Key, Object, history::History};
 
 /// The key within a resource, and what is there.
 pub type Entry = (Arc<str>, Arc<Object>);
@@ -79,10 +76,13 @@ impl State {
         version: u64,
     ) -> Result<Vec<Entry>, Expired> {
         let undone = self.history.undo(version)?;
-        let mut all: Objects =
-            self.list(resource, prefix).map(|(key, object)| (key.clone(), object.clone())).collect();
-        let undone =
-            undone.filter(|change| &*change.key.resource == resource && change.key.name.starts_with(prefix));
+        let mut all: Objects = self
+            .list(resource, prefix)
+            .map(|(key, object)| (key.clone(), object.clone()))
+            .collect();
+        let undone = undone.filter(|change| {
+            &*change.key.resource == resource && change.key.name.starts_with(prefix)
+        });
         for change in undone {
             match &change.old {
                 Some(old) => all.insert(change.key.name.clone(), old.clone()),

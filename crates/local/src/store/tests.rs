@@ -98,7 +98,8 @@ async fn changes_of_one_batch_see_each_other() {
         let store = store.clone();
         tokio::spawn(async move {
             let add = store.write(Mode::Store, |tx| {
-                let count = tx.get(&key("n")).map_or(0, |found| found.value()["count"].as_u64().unwrap());
+                let count =
+                    tx.get(&key("n")).map_or(0, |found| found.value()["count"].as_u64().unwrap());
                 tx.put(&key("n"), json!({"metadata": {"uid": "u"}, "count": count + 1}));
                 assert_eq!(tx.list("/configmaps", "default/").len(), 1);
                 Ok::<_, ()>(())
@@ -157,7 +158,9 @@ async fn older_states_are_read_by_undoing() {
         let found = store.read().list_at("/configmaps", "default/", version).unwrap();
         found
             .into_iter()
-            .map(|(name, object)| format!("{name}={}", object.value()["data"]["k"].as_str().unwrap()))
+            .map(|(name, object)| {
+                format!("{name}={}", object.value()["data"]["k"].as_str().unwrap())
+            })
             .collect::<Vec<_>>()
     };
     assert_eq!(at(0), Vec::<String>::new());

@@ -11,7 +11,9 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    Change, Error, Key, Mode, Object, Shared, State, disk::Disk, state::{Entry, Objects},
+    Change, Error, Key, Mode, Object, Shared, State,
+    disk::Disk,
+    state::{Entry, Objects},
 };
 
 /// How many changes share one commit at most, so that the first does not wait for ever.
@@ -60,11 +62,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        disk: Disk,
-        jobs: mpsc::UnboundedReceiver<Job>,
-    ) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, disk: Disk, jobs: mpsc::UnboundedReceiver<Job>) -> Self {
         Self { shared, disk, jobs }
     }
 

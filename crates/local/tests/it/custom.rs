@@ -63,7 +63,10 @@ async fn a_definition_serves_its_kind_at_once() {
     assert_eq!(made.body["metadata"]["generation"], 1);
     assert_eq!(made.warnings(), ["299 - \"unknown field \\\"spec.unknown\\\"\""]);
     let list = api.get(WIDGETS).await.is(200);
-    assert_eq!((&list.body["kind"], &list.body["items"][0]["kind"]), (&json!("WidgetList"), &json!("Widget")));
+    assert_eq!(
+        (&list.body["kind"], &list.body["items"][0]["kind"]),
+        (&json!("WidgetList"), &json!("Widget"))
+    );
     api.get("/apis/ex.io/v1/gadgets").await.is(404);
     api.post("/apis/ex.io/v1/widgets", widget("x", json!({}))).await.is(404);
 }
@@ -84,7 +87,8 @@ async fn custom_objects_are_checked() {
     let path = format!("{WIDGETS}/w");
     let blue = api.merge(&path, json!({"spec": {"color": "blue"}})).await.fails(422, "Invalid");
     assert!(blue.message().contains("color is immutable"), "{}", blue.message());
-    let versionless = api.put(&path, widget("w", json!({"color": "red"}))).await.fails(422, "Invalid");
+    let versionless =
+        api.put(&path, widget("w", json!({"color": "red"}))).await.fails(422, "Invalid");
     assert!(versionless.message().contains("must be specified for an update"));
     let media = "application/strategic-merge-patch+json";
     api.send(http::Method::PATCH, &path, media, "{}").await.fails(415, "UnsupportedMediaType");
@@ -97,14 +101,19 @@ async fn generation_status_and_scale_of_custom_objects() {
     api.post(WIDGETS, widget("w", json!({}))).await.is(201);
     let path = format!("{WIDGETS}/w");
     let generation = |body: &Value| body["metadata"]["generation"].as_i64().unwrap();
-    let spec = api.merge(&path, json!({"spec": {"replicas": 2}, "status": {"replicas": 9}})).await.is(200);
+    let spec =
+        api.merge(&path, json!({"spec": {"replicas": 2}, "status": {"replicas": 9}})).await.is(200);
     assert_eq!((generation(&spec.body), spec.body.get("status")), (2, None));
     let label = api.merge(&path, json!({"metadata": {"labels": {"a": "b"}}})).await.is(200);
     assert_eq!(generation(&label.body), 2);
-    let status = api.merge(&format!("{path}/status"), json!({"status": {"replicas": 2}})).await.is(200);
+    let status =
+        api.merge(&format!("{path}/status"), json!({"status": {"replicas": 2}})).await.is(200);
     assert_eq!(generation(&status.body), 2);
     let scale = api.merge(&format!("{path}/scale"), json!({"spec": {"replicas": 4}})).await.is(200);
-    assert_eq!((&scale.body["spec"]["replicas"], &scale.body["status"]["replicas"]), (&json!(4), &json!(2)));
+    assert_eq!(
+        (&scale.body["spec"]["replicas"], &scale.body["status"]["replicas"]),
+        (&json!(4), &json!(2))
+    );
     assert_eq!(generation(&api.get(&path).await.body), 3);
     let missing = api.get(&format!("{path}/other")).await.fails(404, "NotFound");
     assert_eq!(missing.message(), "widgets.ex.io \"w\" not found");

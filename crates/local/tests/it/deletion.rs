@@ -52,7 +52,9 @@ async fn preconditions_are_checked() {
     assert_eq!(wrong.body["details"]["kind"], "ConfigMap");
     with(json!({"preconditions": {"resourceVersion": "1"}})).await.fails(409, "Conflict");
     let bogus = with(json!({"propagationPolicy": "Bogus"})).await.fails(422, "Invalid");
-    assert!(bogus.message().starts_with("DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy"));
+    assert!(
+        bogus.message().starts_with("DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy")
+    );
 }
 
 #[tokio::test]
@@ -95,7 +97,9 @@ async fn dependents_follow_their_last_owner() {
     api.delete(&at("one")).await.is(200);
     let child = at("child");
     let left = api.until(&child, |answer| {
-        answer.body["metadata"]["ownerReferences"].as_array().is_some_and(|owners| owners.len() == 1)
+        answer.body["metadata"]["ownerReferences"]
+            .as_array()
+            .is_some_and(|owners| owners.len() == 1)
     });
     assert_eq!(left.await.body["metadata"]["ownerReferences"][0]["name"], "two");
     api.delete(&at("two")).await.is(200);
@@ -132,9 +136,11 @@ async fn foreground_waits_for_those_that_block() {
     for name in ["blocks", "held"] {
         api.merge(&at(name), json!({"metadata": {"finalizers": ["x.io/hold"]}})).await.is(200);
     }
-    let waits = api.delete_with(&at("owner"), json!({"propagationPolicy": "Foreground"})).await.is(200);
+    let waits =
+        api.delete_with(&at("owner"), json!({"propagationPolicy": "Foreground"})).await.is(200);
     assert_eq!(waits.body["metadata"]["finalizers"], json!(["foregroundDeletion"]));
-    let deleting = |answer: &crate::api::Answer| answer.body["metadata"]["deletionTimestamp"].is_string();
+    let deleting =
+        |answer: &crate::api::Answer| answer.body["metadata"]["deletionTimestamp"].is_string();
     api.until(&at("blocks"), deleting).await;
     api.until(&at("held"), deleting).await;
     api.get(&at("owner")).await.is(200);
@@ -156,9 +162,13 @@ async fn a_namespace_goes_when_its_content_has_gone() {
     api.post(path, body).await.is(201);
     let going = api.delete("/api/v1/namespaces/x").await.is(200);
     assert_eq!(going.body["status"]["phase"], "Terminating");
-    let told = api.until("/api/v1/namespaces/x", |answer| answer.text.contains("NamespaceContentRemaining"));
+    let told = api
+        .until("/api/v1/namespaces/x", |answer| answer.text.contains("NamespaceContentRemaining"));
     let told = told.await.text;
-    assert!(told.contains("Some resources are remaining: configmaps. has 1 resource instances"), "{told}");
+    assert!(
+        told.contains("Some resources are remaining: configmaps. has 1 resource instances"),
+        "{told}"
+    );
     assert!(told.contains("x.io/hold in 1 resource instances"), "{told}");
     let refused = api.post(path, config_map("new", json!({}))).await.fails(403, "Forbidden");
     assert_eq!(refused.body["details"]["causes"][0]["reason"], "NamespaceTerminating");
@@ -189,9 +199,7 @@ async fn jobs_leave_their_pods_unless_told() {
 async fn a_bound_pod_is_given_time_that_only_shrinks() {
     let api = Api::new().await;
     let pods = "/api/v1/namespaces/default/pods";
-    let pod = |name: &str| {
-        json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
-    };
+    let pod = |name: &str| json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     api.post(pods, pod("unbound")).await.is(201);
     api.delete(&format!("{pods}/unbound")).await.is(200);
     api.get(&format!("{pods}/unbound")).await.is(404);

@@ -8,19 +8,31 @@ use crate::api::{Api, CONFIG_MAPS, config_map};
 async fn bodies_that_are_no_objects() {
     let api = Api::new().await;
     for body in ["", "{", "[]", "null", "1", "\"x\"", "{\"metadata\":", "\u{0}", "{}{}"] {
-        api.send(Method::POST, CONFIG_MAPS, "application/json", body).await.fails(400, "BadRequest");
+        api.send(Method::POST, CONFIG_MAPS, "application/json", body)
+            .await
+            .fails(400, "BadRequest");
     }
-    for body in [r#"{"metadata":[]}"#, r#"{"metadata":{"name":1}}"#, r#"{"metadata":{"name":"a"},"data":1}"#] {
-        api.send(Method::POST, CONFIG_MAPS, "application/json", body).await.fails(400, "BadRequest");
+    for body in [
+        r#"{"metadata":[]}"#,
+        r#"{"metadata":{"name":1}}"#,
+        r#"{"metadata":{"name":"a"},"data":1}"#,
+    ] {
+        api.send(Method::POST, CONFIG_MAPS, "application/json", body)
+            .await
+            .fails(400, "BadRequest");
     }
     let deep = format!("{{\"metadata\":{}{}}}", "{\"a\":".repeat(500), "}".repeat(500));
-    api.send(Method::POST, CONFIG_MAPS, "application/json", deep.clone()).await.fails(400, "BadRequest");
+    api.send(Method::POST, CONFIG_MAPS, "application/json", deep.clone())
+        .await
+        .fails(400, "BadRequest");
     api.send(Method::POST, CONFIG_MAPS, "application/yaml", deep).await.fails(400, "BadRequest");
     let media = "application/vnd.kubernetes.protobuf";
     for body in [&b""[..], b"k8s\0", b"k8s\0\xff\xff\xff\xff\xff", b"nonsense"] {
         api.send(Method::POST, CONFIG_MAPS, media, body.to_vec()).await.fails(400, "BadRequest");
     }
-    api.send(Method::POST, CONFIG_MAPS, "text/plain", "{}").await.fails(415, "UnsupportedMediaType");
+    api.send(Method::POST, CONFIG_MAPS, "text/plain", "{}")
+        .await
+        .fails(415, "UnsupportedMediaType");
 }
 
 #[tokio::test]
@@ -61,16 +73,27 @@ async fn patches_that_are_none() {
 async fn paths_that_lead_nowhere() {
     let api = Api::new().await;
     for path in [
-        "/", "/nothing", "/api/v2/pods", "/apis/none.io/v1/x", "/api/v1/namespaces/../secrets",
-        "/api/v1/namespaces/%2e%2e/secrets", "/api/v1/namespaces/a%2fb/pods", "/api//v1", "/api/v1/%ff",
-        "/openapi/v2", "/etc/passwd",
+        "/",
+        "/nothing",
+        "/api/v2/pods",
+        "/apis/none.io/v1/x",
+        "/api/v1/namespaces/../secrets",
+        "/api/v1/namespaces/%2e%2e/secrets",
+        "/api/v1/namespaces/a%2fb/pods",
+        "/api//v1",
+        "/api/v1/%ff",
+        "/openapi/v2",
+        "/etc/passwd",
     ] {
         let answer = api.get(path).await.is(404);
         assert_eq!(answer.text, "404 page not found\n", "{path}");
     }
     for path in [
-        "/api/v1/nothing", "/apis/apps/v1/statefulsets", "/api/v1/configmaps/a",
-        "/api/v1/namespaces/default/nodes", "/api/v1/namespaces/default/pods/p/proxy",
+        "/api/v1/nothing",
+        "/apis/apps/v1/statefulsets",
+        "/api/v1/configmaps/a",
+        "/api/v1/namespaces/default/nodes",
+        "/api/v1/namespaces/default/pods/p/proxy",
     ] {
         api.get(path).await.fails(404, "NotFound");
     }

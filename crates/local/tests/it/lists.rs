@@ -54,7 +54,8 @@ async fn versions_choose_the_state() {
     assert_eq!(names(&newest).len(), 7);
     let any = api.get(&format!("{CONFIG_MAPS}?resourceVersion=0&limit=2")).await.is(200);
     assert_eq!(names(&any).len(), 7);
-    let ahead = api.get(&format!("{CONFIG_MAPS}?resourceVersion=99999")).await.fails(504, "Timeout");
+    let ahead =
+        api.get(&format!("{CONFIG_MAPS}?resourceVersion=99999")).await.fails(504, "Timeout");
     assert_eq!(ahead.body["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
 }
 
@@ -68,7 +69,9 @@ async fn selectors_choose_objects() {
     assert_eq!(names(&one), ["n3"]);
     let everywhere = api.get("/api/v1/configmaps?fieldSelector=metadata.name!%3Dkube-root-ca.crt");
     assert_eq!(names(&everywhere.await.is(200)).len(), 8);
-    for bad in ["labelSelector=a%20b%20c", "fieldSelector=spec.x%3D1", "limit=abc", "resourceVersion=x"] {
+    for bad in
+        ["labelSelector=a%20b%20c", "fieldSelector=spec.x%3D1", "limit=abc", "resourceVersion=x"]
+    {
         api.get(&format!("{CONFIG_MAPS}?{bad}")).await.fails(400, "BadRequest");
     }
     api.get(&format!("{CONFIG_MAPS}?limit=-1")).await.is(200);

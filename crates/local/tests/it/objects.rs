@@ -70,7 +70,9 @@ async fn odd_fields_are_refused_warned_of_or_ignored() {
         async move { api.send(Method::POST, &path, "application/json", body).await }
     };
     let strict = send("Strict").await.fails(400, "BadRequest");
-    for part in ["unknown field \"metadata.foo\"", "unknown field \"spec\"", "duplicate field \"data.b\""] {
+    for part in
+        ["unknown field \"metadata.foo\"", "unknown field \"spec\"", "duplicate field \"data.b\""]
+    {
         assert!(strict.message().contains(part), "{}", strict.message());
     }
     assert_eq!(send("Warn").await.is(201).warnings().len(), 3);
@@ -89,10 +91,14 @@ async fn updates_check_versions_and_names() {
     let changed = api.put(&path, body.clone()).await.is(200);
     assert!(changed.version() > made.version());
     let stale = api.put(&path, body).await.fails(409, "Conflict");
-    assert!(stale.message().ends_with("please apply your changes to the latest version and try again"));
+    assert!(
+        stale.message().ends_with("please apply your changes to the latest version and try again")
+    );
     api.put(&path, config_map("a", json!({"k": "3"}))).await.is(200);
     api.put(&path, config_map("b", json!({}))).await.fails(400, "BadRequest");
-    api.put(&format!("{CONFIG_MAPS}/none"), config_map("none", json!({}))).await.fails(404, "NotFound");
+    api.put(&format!("{CONFIG_MAPS}/none"), config_map("none", json!({})))
+        .await
+        .fails(404, "NotFound");
     let mut other = config_map("a", json!({}));
     other["metadata"]["uid"] = "other".into();
     api.put(&path, other).await.fails(409, "Conflict");
@@ -130,7 +136,9 @@ async fn patches_of_each_kind() {
     };
     let done = json_patch(json!([{"op": "add", "path": "/data/n", "value": "3"}])).await.is(200);
     assert_eq!(done.body["data"]["n"], "3");
-    json_patch(json!([{"op": "test", "path": "/data/n", "value": "4"}])).await.fails(422, "Invalid");
+    json_patch(json!([{"op": "test", "path": "/data/n", "value": "4"}]))
+        .await
+        .fails(422, "Invalid");
     json_patch(json!([{"op": "remove", "path": "/data/none"}])).await.fails(422, "Invalid");
     json_patch(json!({"op": "remove"})).await.fails(400, "BadRequest");
     api.merge(&path, json!({"metadata": {"resourceVersion": "1"}})).await.fails(409, "Conflict");
@@ -182,7 +190,8 @@ async fn applies_own_their_fields() {
 async fn dry_runs_leave_no_trace() {
     let api = Api::new().await;
     let path = format!("{CONFIG_MAPS}/a");
-    let tried = api.post(&format!("{CONFIG_MAPS}?dryRun=All"), config_map("a", json!({}))).await.is(201);
+    let tried =
+        api.post(&format!("{CONFIG_MAPS}?dryRun=All"), config_map("a", json!({}))).await.is(201);
     assert!(tried.body["metadata"].get("resourceVersion").is_none());
     api.get(&path).await.fails(404, "NotFound");
     let made = api.post(CONFIG_MAPS, config_map("a", json!({"k": "1"}))).await.is(201);
@@ -217,7 +226,8 @@ async fn generations_count_what_is_wanted() {
     let seen = api.merge(&format!("{path}/status"), both).await.is(200);
     assert_eq!((generation(&seen.body), &seen.body["status"]["replicas"]), (1, &json!(3)));
     assert_eq!(seen.body["spec"]["replicas"], 1);
-    let scaled = api.merge(&format!("{path}/scale"), json!({"spec": {"replicas": 2}})).await.is(200);
+    let scaled =
+        api.merge(&format!("{path}/scale"), json!({"spec": {"replicas": 2}})).await.is(200);
     assert_eq!(scaled.body["kind"], "Scale");
     assert_eq!(scaled.body["status"], json!({"replicas": 3, "selector": "app=d"}));
     let read = api.get(&path).await.is(200);

@@ -87,7 +87,9 @@ async fn nobody_grants_more_than_it_has() {
         "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
     });
     let refused = api.as_user(user()).post(roles, all).await.fails(403, "Forbidden");
-    assert!(refused.message().contains("is attempting to grant RBAC permissions not currently held"));
+    assert!(
+        refused.message().contains("is attempting to grant RBAC permissions not currently held")
+    );
 }
 
 #[tokio::test]

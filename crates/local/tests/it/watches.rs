@@ -39,7 +39,10 @@ async fn leaving_the_selection_is_a_deletion() {
     api.merge(&path, json!({"metadata": {"labels": {"x": "y"}}})).await.is(200);
     assert_eq!(watch.event().await.0, "ADDED");
     let gone = watch.next().await.unwrap();
-    assert_eq!((&gone["type"], &gone["object"]["metadata"]["labels"]["x"]), (&json!("DELETED"), &json!("y")));
+    assert_eq!(
+        (&gone["type"], &gone["object"]["metadata"]["labels"]["x"]),
+        (&json!("DELETED"), &json!("y"))
+    );
     assert_eq!(gone["object"]["metadata"]["resourceVersion"], left.to_string());
     assert_eq!(watch.event().await.0, "ADDED");
 }
@@ -47,7 +50,8 @@ async fn leaving_the_selection_is_a_deletion() {
 #[tokio::test]
 async fn initial_events_end_with_a_bookmark() {
     let api = Api::new().await;
-    let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let query =
+        "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     let mut watch = api.watch(&format!("{CONFIG_MAPS}?{query}")).await;
     assert_eq!(watch.event().await.1, "kube-root-ca.crt");
     let bookmark = watch.next().await.unwrap();
@@ -95,7 +99,10 @@ async fn watches_take_the_form_that_is_asked_for() {
     let mut watch = api.watch_as(&format!("{CONFIG_MAPS}?{query}"), metadata).await;
     for kind in ["ADDED", "BOOKMARK"] {
         let event = watch.next().await.unwrap();
-        assert_eq!((&event["type"], &event["object"]["kind"]), (&json!(kind), &json!("PartialObjectMetadata")));
+        assert_eq!(
+            (&event["type"], &event["object"]["kind"]),
+            (&json!(kind), &json!("PartialObjectMetadata"))
+        );
     }
     let table = "application/json;as=Table;g=meta.k8s.io;v=v1";
     let mut watch = api.watch_as(&format!("{CONFIG_MAPS}?watch=1"), table).await;

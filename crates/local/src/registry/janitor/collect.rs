@@ -96,7 +96,8 @@ impl Registry {
         if object.is_deleting() {
             return Ok(());
         }
-        let foreground = any(Standing::Waits) && tx.state().dependents(object.uid()).next().is_some();
+        let foreground =
+            any(Standing::Waits) && tx.state().dependents(object.uid()).next().is_some();
         let policy = foreground.then_some(Policy::Foreground).or_else(|| own_policy(&object));
         let options = DeleteOptions {
             policy: policy.or(Some(Policy::Background)),
@@ -127,12 +128,7 @@ impl Registry {
     }
 
     /// Takes the collector's finalizers off an owner that need not wait any more.
-    fn release(
-        &self,
-        tx: &mut Transaction<'_>,
-        target: &Target,
-        key: &Key,
-    ) -> Result<(), Error> {
+    fn release(&self, tx: &mut Transaction<'_>, target: &Target, key: &Key) -> Result<(), Error> {
         let Some(object) = tx.get(key) else { return Ok(()) };
         if !holds_dependents(&object) {
             return Ok(());

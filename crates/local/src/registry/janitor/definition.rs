@@ -40,7 +40,8 @@ impl Registry {
         let text = |pointer: &str| {
             definition.value().pointer(pointer).and_then(Value::as_str).unwrap_or_default()
         };
-        let resource: Arc<str> = format!("{}/{}", text("/spec/group"), text("/spec/names/plural")).into();
+        let resource: Arc<str> =
+            format!("{}/{}", text("/spec/group"), text("/spec/names/plural")).into();
         let catalog = self.catalog();
         let served = catalog.stored(&resource).filter(|served| is_custom(served));
         for (name, instance) in tx.list(&resource, "") {

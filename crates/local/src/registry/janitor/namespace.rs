@@ -72,7 +72,10 @@ impl Registry {
                 self.delete_in(tx, &target, &options)?;
             }
             for (_, object) in tx.list(&served.stored_as, &prefix) {
-                *rest.resources.entry(format!("{}.{}", served.resource.plural, served.resource.group)).or_default() += 1;
+                *rest
+                    .resources
+                    .entry(format!("{}.{}", served.resource.plural, served.resource.group))
+                    .or_default() += 1;
                 for finalizer in object.finalizers() {
                     *rest.finalizers.entry(finalizer.to_owned()).or_default() += 1;
                 }
@@ -85,14 +88,19 @@ impl Registry {
 impl Rest {
     fn conditions(&self, old: &Object, time: &str) -> Vec<Value> {
         let count = |all: &BTreeMap<String, usize>, word: &str| {
-            let each = all.iter().map(|(name, count)| format!("{name}{word} {count} resource instances"));
+            let each =
+                all.iter().map(|(name, count)| format!("{name}{word} {count} resource instances"));
             each.collect::<Vec<_>>().join(", ")
         };
         let no = |kind: &str, reason: &str, message: &str| {
             (kind.to_owned(), "False", reason.to_owned(), message.to_owned())
         };
         let remaining = match self.resources.is_empty() {
-            true => no("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
+            true => no(
+                "NamespaceContentRemaining",
+                "ContentRemoved",
+                "All content successfully removed",
+            ),
             false => (
                 "NamespaceContentRemaining".into(),
                 "True",
