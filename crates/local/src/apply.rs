@@ -136,13 +136,13 @@ fn merged(
     mut managed: Managed,
     force: bool,
 ) -> Result<Value, Error> {
-    let config = request.reset.writable(request.config);
-    let merged = merge::merge(request.typed, live, &config);
-    let mut own = request.entry(request.reset.filter(walk::set_of(request.typed, &config)));
+    let merged = merge::merge(request.typed, live, request.config);
+    let set = walk::set_of(request.typed, request.config);
+    let mut own = request.entry(request.reset.filter(set));
     let last = managed.take(&own);
     let owned = managed.owned().union(&own.set);
     let last_set = last.as_ref().map(|last| last.set.clone()).unwrap_or_default();
-    let mut pruned = prune::prune(request.typed, merged, &last_set, &owned);
+    let pruned = prune::prune(request.typed, merged, &last_set, &owned);
 
     let change = request.reset.filter_all(Comparison::of(request.typed, live, &pruned));
     let conflicts = conflicts(&managed, &change);
@@ -159,8 +159,9 @@ fn merged(
     };
     managed.entries.push(own);
     managed.drop_empty();
-    put_managed(&mut pruned, managed);
-    Ok(pruned)
+    let mut object = request.reset.restore(live, pruned);
+    put_managed(&mut object, managed);
+    Ok(object)
 }
 
 /// The object, which is defaulted already, with its `managedFields` after the write.
@@ -271,20 +272,32 @@ impl Reset {
         if self == Reset::Nothing { change } else { change.map(|set| self.filter(set)) }
     }
 
-    /// The part of a configuration that the endpoint writes.
-    fn writable(self, config: &Value) -> Value {
-        let mut config = config.clone();
-        if let Some(fields) = config.as_object_mut() {
-            match self {
-                Reset::Nothing => {}
-                Reset::Status => {
-                    fields.remove("status");
+    /// The new object with the old values of what the endpoint does not write.
+    fn restore(self, live: &Value, mut new: Value) -> Value {
+        let Some(fields) = new.as_object_mut() else { return new };
+        match self {
+            Reset::Nothing => new,
+            Reset::Status => {
+                put(fields, "status", live.get("status").cloned());
+                new
+            }
+            Reset::AllButStatus => {
+                let status = fields.remove("status");
+                let mut live = live.clone();
+                if let Some(fields) = live.as_object_mut() {
+                    put(fields, "status", status);
                 }
-                Reset::AllButStatus => fields.retain(|name, _| name == "status"),
+                live
             }
         }
-        config
     }
+}
+
+fn put(fields: &mut Map<String, Value>, name: &str, value: Option<Value>) {
+    match value {
+        Some(value) => fields.insert(name.to_owned(), value),
+        None => fields.remove(name),
+    };
 }
 
 fn conflicts(managed: &Managed, change: &Comparison) -> Vec<Conflict> {

@@ -23,6 +23,12 @@ type Widget
  status @Status
 type Meta
  name string
+ namespace string
+ uid string
+ resourceVersion string
+ creationTimestamp time
+ generation int64
+ annotations {}string
  labels {}string
  finalizers set[]string
  managedFields []any

@@ -34,15 +34,20 @@ pub(super) fn map(
         }
     }
     for (key, value) in patch {
-        if key == RETAIN_KEYS || key.starts_with(ORDER_PREFIX) || done.contains(&key.as_str()) {
-            continue;
+        if !is_directive(key) && !done.contains(&key.as_str()) {
+            field(&mut original, key, value, typed)?;
         }
-        match key.strip_prefix(DELETE_PREFIX) {
-            Some(name) => delete_scalars(&mut original, name, value),
-            None => field(&mut original, key, value, typed)?,
+    }
+    for (key, value) in patch {
+        if let Some(name) = key.strip_prefix(DELETE_PREFIX) {
+            delete_scalars(&mut original, name, value);
         }
     }
     Ok(original)
+}
+
+fn is_directive(key: &str) -> bool {
+    key == RETAIN_KEYS || key.starts_with(ORDER_PREFIX) || key.starts_with(DELETE_PREFIX)
 }
 
 /// `$patch` in a map.
@@ -68,12 +73,7 @@ fn retain_keys(original: &mut Fields, patch: &Fields) -> Result<(), String> {
     let broken = || "invalid patch format of retainKeys".to_owned();
     let retained = retained.as_array().ok_or_else(broken)?;
     let is_retained = |key: &String| retained.iter().any(|name| name == key);
-    let sets = |(key, value): &(&String, &Value)| {
-        !value.is_null()
-            && *key != RETAIN_KEYS
-            && !key.starts_with(ORDER_PREFIX)
-            && !key.starts_with(DELETE_PREFIX)
-    };
+    let sets = |(key, value): &(&String, &Value)| !value.is_null() && !is_directive(key);
     if !patch.iter().filter(sets).all(|(key, _)| is_retained(key)) {
         return Err(broken());
     }
@@ -126,18 +126,13 @@ fn child<'a>(typed: Typed<'a>, name: &str) -> (Option<&'a Strategy>, Typed<'a>) 
     (field.map(|field| &field.strategy), inner)
 }
 
-/// A value that meets nothing to merge with: without nulls and directives. `None` if it is nothing
-/// but a directive.
+/// A value that meets nothing to merge with: without nulls and without what `$patch` speaks of.
 fn plain(value: &Value) -> Option<Value> {
     match value {
         Value::Object(fields) if fields.contains_key(DIRECTIVE) => None,
         Value::Object(fields) => {
-            let fields = fields.iter().filter(|(key, value)| {
-                !value.is_null()
-                    && *key != RETAIN_KEYS
-                    && !key.starts_with(ORDER_PREFIX)
-                    && !key.starts_with(DELETE_PREFIX)
-            });
+            let fields =
+                fields.iter().filter(|(key, value)| !value.is_null() && !is_directive(key));
             let fields = fields.filter_map(|(key, value)| Some((key.clone(), plain(value)?)));
             Some(Value::Object(fields.collect()))
         }
@@ -185,7 +180,8 @@ fn list(
                     original[index] = Value::Object(map(old, fields, items)?);
                 }
             }
-            None => original.extend(plain(item)),
+            // As it is, directives included, as Kubernetes does; decoding then finds them unknown.
+            None => original.push(item.clone()),
         }
     }
     in_order(original, &patch, &before, Some(key))
@@ -301,13 +297,28 @@ fn agrees(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Str
     if patch.is_empty() || order.is_empty() {
         return Ok(());
     }
+    // Deletions have no place; other directives take one up once the order has come to its end.
+    let is_deletion = |item: &&Value| item.get(DIRECTIVE).is_some_and(|value| value == "delete");
+    let mut items = patch.iter().filter(|item| !is_deletion(item)).peekable();
     let mut places = order.iter();
-    for item in patch.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
-        if !places.any(|place| is_same(place, item, key)) {
-            let [patch, order] = [patch, order].map(|list| go_text(&Value::from(list.to_vec())));
-            return Err(format!(
-                "The order in patch list:\n{patch}\n doesn't match $setElementOrder list:\n{order}\n"
-            ));
+    while let Some(item) = items.peek() {
+        if item.get(DIRECTIVE).is_some() && places.len() > 0 {
+            items.next();
+            continue;
+        }
+        match places.next() {
+            Some(place) if is_same(place, item, key) => {
+                items.next();
+            }
+            Some(_) => {}
+            None => {
+                let [patch, order] =
+                    [patch, order].map(|list| go_text(&Value::from(list.to_vec())));
+                return Err(format!(
+                    "The order in patch list:\n{patch}\n doesn't match $setElementOrder \
+                     list:\n{order}\n"
+                ));
+            }
         }
     }
     Ok(())

@@ -199,15 +199,15 @@ fn an_item_without_its_key_is_refused_in_kubernetes_words() {
 }
 
 #[test]
-fn directives_of_what_is_new_leave_no_trace() {
+fn a_directive_about_what_is_not_there_leaves_no_trace() {
     let patch = json!({"spec": {
-        "volumes": [{"name": "v", "$retainKeys": ["name", "emptyDir"], "emptyDir": {}}],
+        "nodeSelector": {"a": "1", "b": null},
         "securityContext": {"$patch": "delete"},
         "containers": [{"name": "gone", "$patch": "delete"}, {"name": "c"}],
     }});
     assert_eq!(
         merged(pod(), json!({"spec": {}}), patch),
-        json!({"spec": {"volumes": [{"name": "v", "emptyDir": {}}], "containers": [{"name": "c"}]}})
+        json!({"spec": {"nodeSelector": {"a": "1"}, "containers": [{"name": "c"}]}})
     );
 }
 

@@ -86,6 +86,8 @@ fn config() -> impl Strategy<Value = Value> {
         spec.extend(tags.map(|tags| ("tags".into(), json!(tags))));
         spec.extend(list.map(|list| ("words".into(), json!(list))));
         spec.extend(free.map(|free| ("free".into(), json!({free: {"x": 1}}))));
+        // Nothing is owned by who applies nothing; that is told elsewhere.
+        spec.entry("color").or_insert_with(|| json!("c"));
         json!({"metadata": {"name": "w"}, "spec": spec})
     })
 }
