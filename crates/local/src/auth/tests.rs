@@ -4,6 +4,7 @@ mod rights;
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -117,6 +118,64 @@ fn an_authority_outlives_a_restart_and_is_private() {
     for name in ["ca.key", "ca.crt"] {
         assert_eq!(mode(&dir.path().join(name)), 0o600, "{name}");
     }
+}
+
+#[test]
+fn a_secret_is_given_a_token_that_ends_with_it() {
+    let dir = private();
+    let tokens = Tokens::load_or_create(dir.path()).unwrap();
+    let account = json!({ "metadata": { "namespace": "ns", "name": "sa", "uid": "u1" } });
+    let mut secret = json!({ "metadata": { "name": "s", "uid": "u2" } });
+    tokens.fill_secret(&mut secret, &account, "CA", now()).unwrap();
+    assert_eq!(secret["data"]["ca.crt"], "Q0E=");
+    assert_eq!(secret["data"]["namespace"], "bnM=");
+    assert_eq!(secret["metadata"]["annotations"]["kubernetes.io/service-account.uid"], "u1");
+    let token = STANDARD.decode(secret["data"]["token"].as_str().unwrap()).unwrap();
+    let token = String::from_utf8(token).unwrap();
+    let claims = tokens.check(&token, &[], later(86_400 * 365)).expect("it holds for long");
+    assert!(claims.holds(Some(&account), Some(&secret)));
+    assert!(!claims.holds(Some(&account), None));
+}
+
+/// A client that trusts the authority talks to a listener that shows its certificate.
+async fn shakes_hands(authority: &[u8], shown: &Certificates, name: &'static str) -> bool {
+    use tokio_rustls::rustls::{self, pki_types};
+    let ring = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(authority.to_vec().into()).unwrap();
+    let client = rustls::ClientConfig::builder_with_provider(ring.clone())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let chain = shown.chain.iter().map(|der| der.clone().into()).collect();
+    let key = pki_types::PrivateKeyDer::try_from(shown.key.clone()).unwrap();
+    let server = rustls::ServerConfig::builder_with_provider(ring)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let client = tokio_rustls::TlsConnector::from(std::sync::Arc::new(client));
+    let server = tokio_rustls::TlsAcceptor::from(std::sync::Arc::new(server));
+    let name = pki_types::ServerName::try_from(name).unwrap();
+    let (asked, _) = tokio::join!(client.connect(name, near), server.accept(far));
+    asked.is_ok()
+}
+
+#[tokio::test]
+async fn clients_that_trust_the_authority_trust_the_listener_after_a_restart() {
+    let dir = private();
+    let first = Certificates::load_or_create(dir.path(), Timestamp::now()).unwrap();
+    let second = Certificates::load_or_create(dir.path(), Timestamp::now()).unwrap();
+    for name in ["127.0.0.1", "::1", "localhost", "kubernetes.default.svc"] {
+        assert!(shakes_hands(&first.chain[1], &second, name).await, "{name}");
+    }
+    assert!(!shakes_hands(&first.chain[1], &second, "example.com").await);
+    let other = private();
+    let other = Certificates::load_or_create(other.path(), Timestamp::now()).unwrap();
+    assert!(!shakes_hands(&other.chain[1], &second, "localhost").await);
 }
 
 #[test]
