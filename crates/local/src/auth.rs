@@ -26,7 +26,7 @@ pub use escalation::{Escalation, escalation};
 pub use files::private_dir;
 pub use impersonation::{Impersonation, impersonation};
 pub use rbac::{Rbac, aggregated};
-pub use reviews::{Refusal, Reviewer, review};
+pub use reviews::{Authenticate, Refusal, Reviewer, review};
 pub use rules::{Attributes, Target, denial};
 pub use tokens::{Bound, Claims, Issued, TokenRequest, Tokens, token_request};
 

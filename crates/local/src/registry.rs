@@ -31,6 +31,7 @@ use serde_json::Value;
 pub use body::Body;
 pub use catalog::{Catalog, Served, Source};
 pub use delete::{DeleteOptions, Policy};
+pub use documents::{Document, Documents};
 pub use janitor::tend;
 pub(crate) use list::forbidden as forbidden_option;
 pub use list::{ListOptions, Listed, Match};

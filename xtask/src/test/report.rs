@@ -26,7 +26,7 @@ impl Tier {
             | "xtask::bench"
             | "xtask::chart"
             | "xtask::demo" => Tier::RealApi,
-            "windlass-tests::embedded" => Tier::Embedded,
+            "windlass-tests::conformance" | "windlass-tests::embedded" => Tier::Embedded,
             _ => Tier::Pure,
         }
     }

@@ -11,12 +11,14 @@ use crate::{
     error::Cause,
 };
 
+/// Who bears a token, and for which of the audiences asked for.
+pub type Authenticate<'a> = dyn Fn(&str, &[String]) -> Option<(User, Vec<String>)> + 'a;
+
 /// What answers need to know.
 pub struct Reviewer<'a> {
     pub user: &'a User,
     pub rbac: &'a Rbac,
-    /// Who bears this token, and for which of these audiences.
-    pub authenticate: &'a dyn Fn(&str, &[String]) -> Option<(User, Vec<String>)>,
+    pub authenticate: &'a Authenticate<'a>,
     /// Now, in RFC 3339.
     pub time: &'a str,
     /// Of the request's path, for the one review that has one.

@@ -1,7 +1,5 @@
 //! Single rules of roles.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use super::User;
@@ -51,7 +49,7 @@ fn joined(resource: &str, subresource: &str) -> String {
 }
 
 /// One rule of a role.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rule {
     pub(super) groups: Vec<String>,
     pub(super) resources: Vec<String>,
@@ -159,20 +157,20 @@ pub(super) fn go_list(list: &[String]) -> String {
 
 /// Parts of rules, those of one resource together, one a line.
 pub(super) fn describe(parts: &[Rule]) -> String {
-    let mut together: BTreeMap<(Vec<String>, Vec<String>, Vec<String>), Rule> = BTreeMap::new();
-    let mut lines = Vec::new();
+    let mut together: Vec<Rule> = Vec::new();
     for part in parts {
-        if !part.urls.is_empty() {
-            lines.push(part.describe());
-            continue;
-        }
-        let key = (part.groups.clone(), part.resources.clone(), part.names.clone());
-        match together.get_mut(&key) {
-            Some(rule) => rule.verbs.extend(part.verbs.iter().cloned()),
-            None => drop(together.insert(key, part.clone())),
+        let same = |rule: &&mut Rule| {
+            rule.groups == part.groups
+                && rule.resources == part.resources
+                && rule.names == part.names
+                && rule.urls == part.urls
+        };
+        match together.iter_mut().find(same) {
+            Some(rule) if part.urls.is_empty() => rule.verbs.extend(part.verbs.iter().cloned()),
+            _ => together.push(part.clone()),
         }
     }
-    lines.extend(together.values().map(Rule::describe));
+    let mut lines: Vec<_> = together.iter().map(Rule::describe).collect();
     lines.sort();
     lines.dedup();
     lines.join("\n")

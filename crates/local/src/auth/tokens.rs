@@ -2,7 +2,10 @@
 
 use std::{fmt, path::Path};
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
 use jiff::Timestamp;
 use ring::{
     rand::SystemRandom,
@@ -18,7 +21,7 @@ use super::{User, files};
 use crate::{
     builtin::{
         causes::{Causes, Path as Field},
-        object::{integer, items, text},
+        object::{integer, items, map_mut, text},
     },
     error::Cause,
 };
@@ -182,6 +185,44 @@ impl Tokens {
         let wanted = if audiences.is_empty() { &[ISSUER.to_owned()][..] } else { audiences };
         claims.audiences.retain(|audience| wanted.contains(audience));
         (!claims.audiences.is_empty()).then_some(claims)
+    }
+
+    /// Fills in a Secret that asks for a token of this account. The token ends with the Secret.
+    pub fn fill_secret(
+        &self,
+        secret: &mut Value,
+        account: &Value,
+        authority: &str,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let owned = |object: &Value, field| text(object, &["metadata", field]).to_owned();
+        let request = TokenRequest {
+            namespace: owned(account, "namespace"),
+            account: owned(account, "name"),
+            account_uid: owned(account, "uid"),
+            audiences: vec![ISSUER.to_owned()],
+            seconds: LONGEST,
+            bound: Some(Bound {
+                kind: "Secret".to_owned(),
+                name: owned(secret, "name"),
+                uid: owned(secret, "uid"),
+            }),
+        };
+        let issued = self.issue(&request, now)?;
+        if let Some(marks) = map_mut(secret, &["metadata", "annotations"]) {
+            let uid = "kubernetes.io/service-account.uid".to_owned();
+            marks.insert(uid, request.account_uid.into());
+        }
+        if let Some(data) = map_mut(secret, &["data"]) {
+            for (key, value) in [
+                ("token", issued.token.as_str()),
+                ("ca.crt", authority),
+                ("namespace", &request.namespace),
+            ] {
+                data.insert(key.to_owned(), STANDARD.encode(value).into());
+            }
+        }
+        Ok(())
     }
 
     /// The public key, for those who check tokens themselves.

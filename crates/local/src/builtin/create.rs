@@ -87,6 +87,11 @@ pub fn on_create(
 /// Carries over what the server gave to the stored object and an update may leave out.
 pub fn on_update(resource: &Resource, object: &mut Value, old: &Value) {
     match (&*resource.group, &*resource.kind) {
+        ("", "Pod") => {
+            if let Some(spec) = at_mut(object, &["spec"]) {
+                tolerate_all(spec);
+            }
+        }
         ("", "Service") => keep_address(object, old),
         ("", "Secret") => string_data(object),
         ("", "PersistentVolumeClaim") => keep(object, old, &["spec"], "volumeName"),
@@ -156,9 +161,7 @@ fn pod(object: &mut Value, context: &Context<'_>) -> Result<(), Error> {
             fill(spec, "priority", 0);
         }
         fill(spec, "preemptionPolicy", "PreemptLowerPriority");
-        for taint in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-            tolerate(spec, taint);
-        }
+        tolerate_all(spec);
     }
     status(object, json!({ "phase": "Pending", "qosClass": qos }));
     Ok(())
@@ -216,6 +219,12 @@ fn append(object: &mut Value, name: &str, item: Value) {
     }
 }
 
+fn tolerate_all(spec: &mut Value) {
+    for taint in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        tolerate(spec, taint);
+    }
+}
+
 /// For five minutes, unless the pod says something of this taint itself.
 fn tolerate(spec: &mut Value, taint: &str) {
     let said = items(spec, &["tolerations"]).iter().any(|toleration| {
@@ -242,8 +251,12 @@ fn service(object: &mut Value, context: &Context<'_>) {
         if !address.is_empty() && items(spec, &["clusterIPs"]).is_empty() {
             fill(spec, "clusterIPs", json!([address]));
         }
-        fill(spec, "ipFamilies", json!(["IPv4"]));
-        fill(spec, "ipFamilyPolicy", "SingleStack");
+        // Without a selector nobody knows yet what will stand behind the name.
+        let open = address == "None" && !has(spec, "selector");
+        let families = if open { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) };
+        fill(spec, "ipFamilies", families);
+        let policy = if open { "RequireDualStack" } else { "SingleStack" };
+        fill(spec, "ipFamilyPolicy", policy);
     }
     status(object, json!({ "loadBalancer": {} }));
 }
@@ -255,6 +268,15 @@ fn keep_address(object: &mut Value, old: &Value) {
     let given = text(object, &["spec", "clusterIP"]).to_owned();
     let stored = text(old, &["spec", "clusterIP"]);
     keep(object, old, &["spec"], "clusterIP");
+    // Whoever changes the one address need not know of the list.
+    let same_list = at(object, &["spec", "clusterIPs"]) == at(old, &["spec", "clusterIPs"]);
+    if !given.is_empty()
+        && given != stored
+        && same_list
+        && let Some(spec) = map_mut(object, &["spec"])
+    {
+        spec.insert("clusterIPs".to_owned(), json!([given]));
+    }
     if given.is_empty() || given == stored {
         keep(object, old, &["spec"], "clusterIPs");
     }

@@ -29,8 +29,10 @@ pub enum Error {
 const NANO: i128 = 1_000_000_000;
 /// Larger amounts are cut to this one, as Kubernetes does.
 const MAX: i128 = i64::MAX as i128 * NANO;
-/// More digits than this cannot matter to a number of at most `MAX` billionths.
-const MAX_DIGITS: usize = 24;
+/// More digits than this cannot matter to a number of at most `MAX` billionths; with a binary suffix
+/// there is room for fewer.
+const MAX_DIGITS: usize = 30;
+const MAX_BINARY_DIGITS: usize = 19;
 
 impl Quantity {
     pub fn parse(text: &str) -> Result<Quantity, Error> {
@@ -88,7 +90,7 @@ fn amount(whole: &str, fraction: &str, base: i128, exponent: i64) -> i128 {
     }
     let digits = format!("{whole}{fraction}");
     let digits = digits.trim_start_matches('0');
-    let kept = digits.len().min(MAX_DIGITS);
+    let kept = digits.len().min(if base == 2 { MAX_BINARY_DIGITS } else { MAX_DIGITS });
     let (head, tail) = digits.split_at(kept);
     let mut mantissa: i128 = head.parse().unwrap_or(MAX);
     if tail.bytes().any(|digit| digit != b'0') {

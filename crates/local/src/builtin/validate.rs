@@ -44,7 +44,7 @@ pub fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<Ca
         ("apps", "Deployment") => workload::deployment(new, old, &mut causes),
         ("apps", "ReplicaSet") => workload::replica_set(new, old, &mut causes),
         ("batch", "Job") => workload::job(new, old, &mut causes),
-        ("autoscaling", _) => workload::autoscaler(new, &mut causes),
+        ("autoscaling", _) => workload::autoscaler(new, old, &mut causes),
         ("discovery.k8s.io", _) => service::endpoint_slice(new, old, &mut causes),
         ("coordination.k8s.io", _) => config::lease(new, &mut causes),
         ("storage.k8s.io", _) => storage::class(new, old, &mut causes),

@@ -458,6 +458,12 @@ pub(super) fn check_unique(
 }
 
 fn twice(schema: &Schema, items: &[Value], path: &Path<'_>, causes: &mut Vec<Cause>) {
+    if matches!(schema.list, Some(ListKind::Map { .. }))
+        && let Some(index) = items.iter().position(|item| !item.is_object() && !item.is_null())
+    {
+        let detail = "must be an object for an array of list-type map";
+        return causes.push(causes::invalid(&path.index(index), &items[index], detail));
+    }
     let identity = |item: &Value| match &schema.list {
         Some(ListKind::Set) => Some(item.clone()),
         Some(ListKind::Map { keys }) => {

@@ -71,7 +71,10 @@ impl Format {
     /// Whether a text has this format.
     pub(super) fn fits(&self, text: &str) -> bool {
         match self.meaning {
-            Meaning::Byte => base64::engine::general_purpose::STANDARD.decode(text).is_ok(),
+            // Nothing is no base64 to kube-apiserver.
+            Meaning::Byte => {
+                !text.is_empty() && base64::engine::general_purpose::STANDARD.decode(text).is_ok()
+            }
             Meaning::Date => jiff::civil::Date::strptime("%Y-%m-%d", text).is_ok(),
             Meaning::DateTime => is_time(text),
             Meaning::Duration => is_duration(text),

@@ -9,6 +9,7 @@ use kube_cel::{
     KubeCelExt,
     cel::{
         Context, ExecutionError, Value as Cel,
+        common::ast::Expr,
         objects::OptionalValue,
         parser::{Expression, Parser},
     },
@@ -81,12 +82,21 @@ impl Rule {
                 Some(self.cause(node, &at, &detail))
             }
             Err(error) => {
-                let detail = match &error {
+                let detail = match error {
                     ExecutionError::NoSuchOverload => format!(
                         "'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {}",
                         self.name()
                     ),
-                    error => format!("{} evaluating rule: {}", words(error), self.name()),
+                    // The library forgets which argument a function did not get.
+                    ExecutionError::MissingArgumentOrTarget => {
+                        let found = missing(&self.expression, context);
+                        format!(
+                            "{} evaluating rule: {}",
+                            words(&found.unwrap_or(error)),
+                            self.name()
+                        )
+                    }
+                    error => format!("{} evaluating rule: {}", words(&error), self.name()),
                 };
                 let value = Value::String(node.schema.type_name().to_owned());
                 Some(causes::invalid(path, &value, &detail))
@@ -327,8 +337,32 @@ fn words(error: &ExecutionError) -> String {
             format!("index out of bounds: {index}")
         }
         ExecutionError::UndeclaredReference(name) => format!("undeclared reference to '{name}'"),
-        ExecutionError::FunctionError { message, .. } => message.clone(),
+        ExecutionError::FunctionError { function, message } => match function.as_str() {
+            "duration" => conversion("google.protobuf.Duration"),
+            "timestamp" => conversion("google.protobuf.Timestamp"),
+            "int" | "uint" | "double" => conversion(function),
+            _ => message.clone(),
+        },
         other => other.to_string(),
+    }
+}
+
+fn conversion(to: &str) -> String {
+    format!("type conversion error from 'string' to '{to}'")
+}
+
+/// The first field that an expression reads and does not find.
+fn missing(expression: &Expression, context: &Context<'_>) -> Option<ExecutionError> {
+    match &expression.expr {
+        Expr::Call(call) => {
+            let parts = call.target.as_deref().into_iter().chain(&call.args);
+            parts.into_iter().find_map(|part| missing(part, context))
+        }
+        Expr::Select(select) if !select.test => match evaluate(expression, context) {
+            Err(error @ ExecutionError::NoSuchKey(_)) => Some(error),
+            _ => missing(&select.operand, context),
+        },
+        _ => None,
     }
 }
 

@@ -11,6 +11,7 @@ use crate::{
 };
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+const CONFIG_MAP: &str = "io.k8s.api.core.v1.ConfigMap";
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
@@ -157,16 +158,18 @@ impl Schemas {
         if !schema["properties"].is_object() {
             schema["properties"] = json!({});
         }
+        // Every kind means the same by these three.
+        let described = |field: &str, mut form: Value| {
+            if let Some(text) = self.table.description(CONFIG_MAP, Some(field)) {
+                form["description"] = json!(text);
+            }
+            form
+        };
         let properties = &mut schema["properties"];
-        properties["apiVersion"] = json!({
-            "type": "string", "description": "The group and version of this object's form.",
-        });
-        properties["kind"] =
-            json!({"type": "string", "description": "What kind of object this is."});
-        properties["metadata"] = json!({
-            "description": "Name, labels and whatever else every object has.",
-            "allOf": [reference(OBJECT_META)],
-        });
+        for field in ["apiVersion", "kind"] {
+            properties[field] = described(field, json!({"type": "string"}));
+        }
+        properties["metadata"] = described("metadata", json!({"allOf": [reference(OBJECT_META)]}));
         schema["x-kubernetes-group-version-kind"] = json!([kind_of(resource)]);
         self.done.insert(name.clone(), schema);
         name

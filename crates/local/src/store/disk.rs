@@ -14,7 +14,12 @@ const FORMAT: &str = "format";
 /// Raised when a program of today could not read what one of tomorrow writes.
 const KNOWN_FORMAT: u64 = 1;
 
-type Row = (String, Vec<u8>);
+/// Everything in the file.
+struct Stored {
+    format: u64,
+    version: u64,
+    rows: Vec<(String, Vec<u8>)>,
+}
 
 pub(super) struct Disk {
     database: Database,
@@ -44,34 +49,33 @@ impl Disk {
     }
 
     pub(super) fn load(&self) -> Result<State, Error> {
-        let (version, stored) = self.read_all().map_err(|error| Error::Read(Box::new(error)))?;
-        let Some((format, version)) = version else { return Ok(State::new(0)) };
-        if format != KNOWN_FORMAT {
-            return Err(Error::Format { found: format, known: KNOWN_FORMAT });
+        let stored = self.read_all().map_err(|error| Error::Read(Box::new(error)))?;
+        let Some(stored) = stored else { return Ok(State::new(0)) };
+        if stored.format != KNOWN_FORMAT {
+            return Err(Error::Format { found: stored.format, known: KNOWN_FORMAT });
         }
-        let mut state = State::new(version);
-        for (key, bytes) in stored {
+        let mut state = State::new(stored.version);
+        for (key, bytes) in stored.rows {
             let (key, object) = parse(&key, &bytes)?;
             state.set(&key, Some(Arc::new(object)));
         }
         Ok(state)
     }
 
-    /// Format and version, if anything has ever been stored, and the rows.
-    fn read_all(&self) -> Result<(Option<(u64, u64)>, Vec<Row>), redb::Error> {
+    fn read_all(&self) -> Result<Option<Stored>, redb::Error> {
         let read = self.database.begin_read()?;
         let meta = match read.open_table(META) {
-            Err(redb::TableError::TableDoesNotExist(_)) => return Ok((None, Vec::new())),
+            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
             meta => meta?,
         };
         let number = |name| Ok::<_, redb::Error>(meta.get(name)?.map_or(0, |found| found.value()));
-        let versions = (number(FORMAT)?, number(VERSION)?);
-        let mut stored = Vec::new();
+        let (format, version) = (number(FORMAT)?, number(VERSION)?);
+        let mut rows = Vec::new();
         for row in read.open_table(OBJECTS)?.iter()? {
             let (key, value) = row?;
-            stored.push((key.value().to_owned(), value.value().to_owned()));
+            rows.push((key.value().to_owned(), value.value().to_owned()));
         }
-        Ok((Some(versions), stored))
+        Ok(Some(Stored { format, version, rows }))
     }
 
     /// All of the changes or none. They are on the disk when this returns.

@@ -9,6 +9,9 @@
 //! - `faults`: what no client should send
 //! - `tls`: the listener
 
+// All of this runs only inside tests, where failing loudly is the point.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod api;
 mod custom;
 mod deletion;

@@ -170,7 +170,7 @@ pub(super) fn network_policy(object: &Value, causes: &mut Causes) {
         let kind = kind.as_str().unwrap_or_default();
         if !matches!(kind, "Ingress" | "Egress") {
             let path = path.child("policyTypes").index(index);
-            causes.not_supported(&path, kind, &["Egress", "Ingress"]);
+            causes.not_supported(&path, kind, &["Ingress", "Egress"]);
         }
     }
 }

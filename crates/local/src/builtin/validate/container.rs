@@ -178,6 +178,16 @@ fn field_ref(field: &Value, path: &Path, causes: &mut Causes) {
         "status.podIP",
         "status.podIPs",
     ];
+    /// Known of a pod, but not offered to it.
+    const OTHER_FIELDS: &[&str] = &[
+        "metadata.annotations",
+        "metadata.labels",
+        "spec.hostNetwork",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "status.nominatedNodeName",
+        "status.phase",
+    ];
     let name = text(field, &["fieldPath"]);
     if name.is_empty() {
         causes.required(&path.child("fieldPath"), "");
@@ -187,7 +197,10 @@ fn field_ref(field: &Value, path: &Path, causes: &mut Causes) {
     if keyed.iter().any(|prefix| name.starts_with(prefix)) && name.ends_with("']") {
         return;
     }
-    if !FIELDS.contains(&name) {
+    if !FIELDS.contains(&name) && !OTHER_FIELDS.contains(&name) {
+        let detail = format!("error converting fieldPath: field label not supported: {name}");
+        causes.invalid(&path.child("fieldPath"), name, &detail);
+    } else if !FIELDS.contains(&name) {
         causes.not_supported(&path.child("fieldPath"), name, FIELDS);
     }
 }

@@ -109,7 +109,7 @@ fn common(resource: &Resource, object: &Value, path: &Path, causes: &mut Causes)
     labels(object, &["metadata", "labels"], &path.child("labels"), causes);
     annotations(object, &["metadata", "annotations"], &path.child("annotations"), causes);
     owners(object, &path.child("ownerReferences"), causes);
-    finalizers(object, &path.child("finalizers"), causes);
+    finalizers(resource, object, &path.child("finalizers"), causes);
     managed_fields(object, &path.child("managedFields"), causes);
 }
 
@@ -177,11 +177,20 @@ fn owners(object: &Value, path: &Path, causes: &mut Causes) {
     }
 }
 
-fn finalizers(object: &Value, path: &Path, causes: &mut Causes) {
+fn finalizers(resource: &Resource, object: &Value, path: &Path, causes: &mut Causes) {
     let list = items(object, &["metadata", "finalizers"]);
     for finalizer in list.iter().filter_map(Value::as_str) {
         for problem in names::qualified(finalizer) {
             causes.invalid(path, finalizer, &problem);
+        }
+    }
+    if !resource.custom {
+        for (index, finalizer) in list.iter().filter_map(Value::as_str).enumerate() {
+            let standard = matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion");
+            if !finalizer.contains('/') && !standard {
+                let detail = "name is neither a standard finalizer name nor is it fully qualified";
+                causes.invalid(&path.index(index), finalizer, detail);
+            }
         }
     }
     let both = ["orphan", "foregroundDeletion"];

@@ -144,7 +144,8 @@ fn downward(source: &Value, path: &Path, causes: &mut Causes) {
     }
 }
 
-fn projected(source: &Value, path: &Path, causes: &mut Causes) {
+fn projected(source: &Value, volume: &Path, causes: &mut Causes) {
+    let path = volume;
     mode(source, "defaultMode", path, causes);
     for (index, item) in items(source, &["sources"]).iter().enumerate() {
         let path = path.child("sources").index(index);
@@ -158,14 +159,15 @@ fn projected(source: &Value, path: &Path, causes: &mut Causes) {
             match kind.as_str() {
                 "secret" | "configMap" => files(source, "name", &path, causes),
                 "downwardAPI" => downward(source, &path, causes),
-                "serviceAccountToken" => token(source, &path, causes),
+                "serviceAccountToken" => token(source, &path, volume, causes),
                 _ => {}
             }
         }
     }
 }
 
-fn token(source: &Value, path: &Path, causes: &mut Causes) {
+/// Kubernetes looks for the path of a token in the volume, not in the source.
+fn token(source: &Value, path: &Path, volume: &Path, causes: &mut Causes) {
     let seconds = integer(source, &["expirationSeconds"]).unwrap_or(3600);
     if seconds < 600 {
         let detail = "may not specify a duration less than 10 minutes";
@@ -175,6 +177,6 @@ fn token(source: &Value, path: &Path, causes: &mut Causes) {
         let detail = "may not specify a duration larger than 2^32 seconds";
         causes.invalid(&path.child("expirationSeconds"), seconds, detail);
     }
-    required(source, "path", path, causes);
+    required(source, "path", volume, causes);
     beneath(text(source, &["path"]), &path.child("path"), causes);
 }

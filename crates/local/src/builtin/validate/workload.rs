@@ -53,7 +53,12 @@ fn selected_template(spec: &Value, path: &Path, causes: &mut Causes) {
     match at(spec, &["selector"]) {
         None => causes.required(&field, ""),
         Some(selector) => {
+            let before = causes.0.len();
             selectors::check(selector, &field, causes);
+            if causes.0.len() > before {
+                causes.invalid(&field, selector.clone(), "invalid label selector");
+                return;
+            }
             if selectors::is_empty(selector) {
                 let detail = "empty selector is invalid for deployment";
                 causes.invalid(&field, selector.clone(), detail);
@@ -185,7 +190,10 @@ fn job_template(spec: &Value, path: &Path, causes: &mut Causes) {
     }
     let labels = at(template, &["metadata", "labels"]);
     match at(spec, &["selector"]) {
-        None => causes.required(&path.child("selector"), ""),
+        None => {
+            causes.required(&path.child("selector"), "");
+            mismatch(labels, &place, causes);
+        }
         Some(selector) => {
             selectors::check(selector, &path.child("selector"), causes);
             if !selectors::matches(selector, labels) {
@@ -224,14 +232,17 @@ fn job_update(object: &Value, old: &Value, causes: &mut Causes) {
             forget_scheduling(&mut new);
             forget_scheduling(&mut stored);
         }
-        if new != stored {
+        if new != stored && truth(old, &["spec", "suspend"]) {
+            let spec = at(&new, &["spec"]).cloned().unwrap_or_default();
+            causes.invalid(&Path::new("spec.template.spec"), spec, "field is immutable");
+        } else if new != stored {
             causes.invalid(&Path::new("spec.template"), new, "field is immutable");
         }
     }
     immutable(object, old, &["spec", "completionMode"], causes);
 }
 
-/// A suspended Job that has not started may still be told where to run.
+/// A suspended Job that has not started may still be told where to run, and with how much.
 fn may_be_rescheduled(old: &Value) -> bool {
     truth(old, &["spec", "suspend"]) && at(old, &["status", "startTime"]).is_none()
 }
@@ -245,10 +256,16 @@ fn forget_scheduling(template: &mut Value) {
         for field in ["nodeSelector", "tolerations", "schedulingGates", "affinity"] {
             spec.remove(field);
         }
+        for list in ["containers", "initContainers"] {
+            let containers = spec.get_mut(list).and_then(Value::as_array_mut);
+            for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
+                container.remove("resources");
+            }
+        }
     }
 }
 
-pub(super) fn autoscaler(object: &Value, causes: &mut Causes) {
+pub(super) fn autoscaler(object: &Value, old: Option<&Value>, causes: &mut Causes) {
     let path = Path::new("spec");
     let none = Value::Null;
     let spec = at(object, &["spec"]).unwrap_or(&none);
@@ -271,6 +288,17 @@ pub(super) fn autoscaler(object: &Value, causes: &mut Causes) {
         if text(spec, &["scaleTargetRef", field]).is_empty() {
             causes.required(&target.child(field), "");
         }
+    }
+    if old.is_none() && !text(spec, &["scaleTargetRef", "apiVersion"]).contains('/') {
+        let version = text(spec, &["scaleTargetRef", "apiVersion"]);
+        let detail = "apiVersion must specify API group";
+        causes.invalid(&target.child("apiVersion"), version, detail);
+    }
+    let outside = |metric: &Value| matches!(text(metric, &["type"]), "Object" | "External");
+    if min == Some(0) && !items(spec, &["metrics"]).iter().any(outside) {
+        let detail = "must specify at least one Object or External metric to support scaling to \
+                      zero replicas";
+        causes.forbidden(&path.child("metrics"), detail);
     }
     for (index, metric) in items(spec, &["metrics"]).iter().enumerate() {
         self::metric(metric, &path.child("metrics").index(index), causes);

@@ -89,6 +89,15 @@ fn each_limit_has_its_text() {
             ],
         ),
         (
+            json!({"items": ["x", {"name": "a"}], "b64": ""}),
+            &[
+                "spec.b64: Invalid value: \"\": spec.b64 in body must be of type byte: \"\"",
+                "spec.items[0]: Invalid value: \"string\": spec.items[0] in body must be of type object: \"string\"",
+                "spec.items[0]: Invalid value: \"x\": must be an object for an array of list-type map",
+                SKIPPED,
+            ],
+        ),
+        (
             json!({"items": [], "labels": {}, "plain": [{}, {"a": 10}]}),
             &[
                 "spec.items: Invalid value: 0: spec.items in body should have at least 1 items",
@@ -329,6 +338,18 @@ fn an_error_while_a_rule_runs_is_told_with_the_rule() {
         rule(schema.clone(), text, json!({}), None),
         ["spec: Invalid value: \"object\": no such key: n evaluating rule: self.n > 0"]
     );
+    for (text, want) in [
+        ("size(self.l) > 0", "no such key: l"),
+        (
+            "duration('x') > duration('1s')",
+            "type conversion error from 'string' to 'google.protobuf.Duration'",
+        ),
+    ] {
+        assert_eq!(
+            rule(schema.clone(), json!({"rule": text}), json!({}), None),
+            [format!("spec: Invalid value: \"object\": {want} evaluating rule: {text}")]
+        );
+    }
     let text = json!({"rule": "1 / self.n > 0", "message": "n must divide"});
     assert_eq!(
         rule(schema, text, json!({"n": 0}), None),

@@ -1,0 +1,162 @@
+//! Random histories of one object, written by several managers, leave the same object on both
+//! servers: fields, owners, generation, and every answer on the way.
+//!
+//! `WINDLASS_SEED` replays one history. A difference is reported with the fewest steps that show
+//! it.
+
+mod generate;
+
+use serde_json::Value;
+
+use crate::{
+    case::{Names, Step},
+    expect::{causes_of, sort},
+    normal::{Seen, differ},
+    run::{Answer, ask},
+    server::Server,
+};
+use generate::{Kind, Random};
+
+/// Of each kind.
+const HISTORIES: u64 = 8;
+const STEPS: usize = 30;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn random_histories_leave_the_same_objects() {
+    // Controllers would write too, each server's at its own time.
+    let servers = Server::all_without_controllers().await;
+    prepare(&servers).await;
+    let seeds = match std::env::var("WINDLASS_SEED") {
+        Ok(seed) => vec![seed.parse().expect("WINDLASS_SEED is a number")],
+        Err(_) => {
+            let start = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap();
+            (start..start + HISTORIES).collect()
+        }
+    };
+    let mut trials = Trials { servers: &servers, count: 0 };
+    for seed in seeds {
+        for kind in Kind::ALL {
+            let history = generate::history(kind, &mut Random::new(seed), STEPS);
+            if let Some(difference) = trials.difference(kind, &history).await {
+                let history = trials.shrink(kind, history).await;
+                let difference = trials.difference(kind, &history).await.unwrap_or(difference);
+                panic!("seed {seed}, {kind:?}\n{}\n{difference}", describe(&history));
+            }
+        }
+    }
+}
+
+/// The namespace and the custom kind that the histories use.
+async fn prepare(servers: &[Server]) {
+    let names = generate::names("none");
+    let namespace = Step {
+        request: Some("POST /api/v1/namespaces".to_owned()),
+        body: Some(serde_json::json!({ "metadata": { "name": "${ns}" } })),
+        ..Step::default()
+    };
+    let steps = [vec![namespace], crate::case::given("widgets")].concat();
+    for server in servers {
+        for step in &steps {
+            let answer = crate::run::ask_until(server, step, &names).await;
+            let code = answer.code;
+            assert!((200..300).contains(&code), "{} {code}: {}", server.name(), answer.body);
+        }
+    }
+}
+
+struct Trials<'a> {
+    servers: &'a [Server],
+    count: usize,
+}
+
+impl Trials<'_> {
+    /// Runs a history on an object of its own, up to the first answers that differ.
+    async fn difference(&mut self, kind: Kind, history: &[Step]) -> Option<String> {
+        self.count += 1;
+        let name = format!("{}{}", kind.prefix(), self.count);
+        let mut sides: Vec<Side> =
+            self.servers.iter().map(|server| Side::new(server, &name)).collect();
+        for (index, step) in history.iter().enumerate() {
+            let mut answers = Vec::new();
+            for side in &mut sides {
+                answers.push(side.ask(step).await);
+            }
+            let mut places = Vec::new();
+            match &answers[..] {
+                [one, other] => differ("", one, other, &mut places),
+                answers => places.extend(answers.iter().filter_map(breakdown)),
+            }
+            if !places.is_empty() {
+                return Some(format!("step {}: {}", index + 1, places.join("; ")));
+            }
+        }
+        None
+    }
+
+    /// Leaves out every step without which there is still a difference.
+    async fn shrink(&mut self, kind: Kind, mut history: Vec<Step>) -> Vec<Step> {
+        let mut index = history.len();
+        while index > 0 {
+            index -= 1;
+            let mut shorter = history.clone();
+            shorter.remove(index);
+            if self.difference(kind, &shorter).await.is_some() {
+                history = shorter;
+                index = index.min(history.len());
+            }
+        }
+        history
+    }
+}
+
+/// One server's view of a history.
+struct Side<'a> {
+    server: &'a Server,
+    names: Names,
+    seen: Seen,
+}
+
+impl<'a> Side<'a> {
+    fn new(server: &'a Server, name: &str) -> Self {
+        Self { server, names: generate::names(name), seen: Seen::default() }
+    }
+
+    async fn ask(&mut self, step: &Step) -> Value {
+        let Answer { code, warnings, body, .. } = ask(self.server, step, &self.names).await;
+        // The next PUT carries it, as that of somebody who has read the object.
+        if let Some(version) = body.pointer("/metadata/resourceVersion").and_then(Value::as_str) {
+            self.names.set("rv", version);
+        }
+        let mut body = self.seen.value(&body);
+        settle(&mut body);
+        serde_json::json!({ "code": code, "warnings": warnings, "body": body })
+    }
+}
+
+/// Kubernetes tells of several errors in any order.
+fn settle(body: &mut Value) {
+    let mut causes = causes_of(body);
+    if causes.len() > 1 {
+        sort(&mut causes);
+        if body["reason"] == "Invalid" {
+            body["message"] = Value::Null;
+        }
+        body["details"]["causes"] = Value::Array(causes);
+    }
+}
+
+/// With one server only, nothing is compared; it must at least never break.
+fn breakdown(answer: &Value) -> Option<String> {
+    let code = answer["code"].as_u64().unwrap_or_default();
+    (code == 0 || code >= 500).then(|| answer.to_string())
+}
+
+fn describe(history: &[Step]) -> String {
+    let line = |step: &Step| {
+        let request = step.request.as_deref().unwrap_or_default();
+        let content_type = step.content_type.as_deref().unwrap_or("-");
+        let body = step.body.as_ref().map(Value::to_string).unwrap_or_default();
+        format!("{request} {content_type} {body}")
+    };
+    history.iter().map(line).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,209 @@
+//! Answers without what two servers may differ in: uids, times, resourceVersions, tokens.
+//!
+//! Uids, and the resourceVersions of objects, become numbers in the order in which a case meets
+//! them, so that "unchanged" on one server and "changed" on the other still shows.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use crate::{
+    case::{Compare, Step},
+    expect::{are_conflicts, brief, causes_of, sort},
+    run::{Answer, Record},
+};
+
+/// What is compared of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Normal {
+    pub(crate) code: u16,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) body: Value,
+    pub(crate) events: Vec<Value>,
+}
+
+/// The answers of a case, ready to be compared with those of another server.
+pub(crate) fn normalise(records: &[Record]) -> Vec<Normal> {
+    let mut seen = Seen::default();
+    let normal = |record: &Record| seen.normal(&record.step, &record.answer);
+    records.iter().map(normal).collect()
+}
+
+/// Where two answers part, in words; the first is the real server's.
+pub(crate) fn difference(one: &Normal, other: &Normal) -> String {
+    let mut places = Vec::new();
+    let heads = [one, other].map(|answer| serde_json::json!([answer.code, answer.warnings]));
+    differ("head", &heads[0], &heads[1], &mut places);
+    differ("", &one.body, &other.body, &mut places);
+    let events = [one, other].map(|answer| Value::Array(answer.events.clone()));
+    differ("events", &events[0], &events[1], &mut places);
+    places.join("; ")
+}
+
+pub(crate) fn differ(path: &str, one: &Value, other: &Value, places: &mut Vec<String>) {
+    match (one, other) {
+        (one, other) if one == other => {}
+        (Value::Object(one), Value::Object(other)) => {
+            for key in one.keys().chain(other.keys().filter(|key| !one.contains_key(*key))) {
+                let (one, other) = (one.get(key), other.get(key));
+                let [one, other] = [one, other].map(|value| value.unwrap_or(&Value::Null));
+                differ(&format!("{path}/{key}"), one, other, places);
+            }
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            for (index, (one, other)) in one.iter().zip(other).enumerate() {
+                differ(&format!("{path}/{index}"), one, other, places);
+            }
+        }
+        (one, other) => places.push(format!("{path}: {} against {}", brief(one), brief(other))),
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Seen {
+    uids: HashMap<String, usize>,
+    versions: HashMap<String, usize>,
+}
+
+impl Seen {
+    fn normal(&mut self, step: &Step, answer: &Answer) -> Normal {
+        let whole = step.compare == Compare::Whole;
+        let mut body = Value::Null;
+        let mut warnings = Vec::new();
+        let mut events = Vec::new();
+        if whole {
+            body = self.value(&answer.body);
+            loosen(&mut body, step);
+            events = answer.events.iter().map(|event| self.value(event)).collect();
+            loosen_events(&mut events, step);
+            warnings.clone_from(&answer.warnings);
+        }
+        Normal { code: answer.code, warnings, body, events }
+    }
+
+    pub(crate) fn value(&mut self, value: &Value) -> Value {
+        match value {
+            Value::Object(map) => Value::Object(self.map(map)),
+            Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
+            Value::String(text) => Value::String(self.text(text)),
+            other => other.clone(),
+        }
+    }
+
+    fn map(&mut self, map: &Map<String, Value>) -> Map<String, Value> {
+        let is_object = map.contains_key("uid");
+        let mut normal = Map::new();
+        for (key, value) in map {
+            let value = match (key.as_str(), value) {
+                // Lists of custom objects print it.
+                ("continue", Value::String(token)) if token.is_empty() => continue,
+                ("resourceVersion", Value::String(version)) => {
+                    Value::String(self.version(version, is_object))
+                }
+                ("continue", Value::String(_)) => "<token>".into(),
+                ("managedFields", Value::Array(entries)) => self.entries(entries),
+                ("clusterIP" | "clusterIPs", value) if !is_headless(value) => "<address>".into(),
+                (_, value) => self.value(value),
+            };
+            // Owner references are known by their uids.
+            normal.insert(self.text(key), value);
+        }
+        normal
+    }
+
+    /// Entries are sorted by their times, which differ: sort them by what does not.
+    fn entries(&mut self, entries: &[Value]) -> Value {
+        let mut entries: Vec<Value> = entries.iter().map(|entry| self.value(entry)).collect();
+        entries.sort_by_cached_key(|entry| {
+            ["operation", "manager", "apiVersion", "subresource"]
+                .map(|part| entry[part].as_str().unwrap_or_default().to_owned())
+        });
+        Value::Array(entries)
+    }
+
+    /// Those of lists and bookmarks depend on what else the server does.
+    fn version(&mut self, version: &str, is_object: bool) -> String {
+        if !is_object {
+            return "<version>".to_owned();
+        }
+        let next = self.versions.len();
+        let number = *self.versions.entry(version.to_owned()).or_insert(next);
+        format!("<version {number}>")
+    }
+
+    fn text(&mut self, text: &str) -> String {
+        if text.parse::<jiff::Timestamp>().is_ok() {
+            return "<time>".to_owned();
+        }
+        let mut normal = String::new();
+        let mut rest = text;
+        while let Some(start) = find_uid(rest) {
+            let (before, after) = rest.split_at(start);
+            let (uid, after) = after.split_at(UID.len());
+            let next = self.uids.len();
+            let number = *self.uids.entry(uid.to_owned()).or_insert(next);
+            normal.push_str(before);
+            normal.push_str(&format!("<uid {number}>"));
+            rest = after;
+        }
+        normal + rest
+    }
+}
+
+const UID: &str = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+
+fn find_uid(text: &str) -> Option<usize> {
+    let fits = |(pattern, byte): (u8, u8)| match pattern {
+        b'x' => byte.is_ascii_hexdigit(),
+        other => byte == other,
+    };
+    let is_uid = |window: &[u8]| UID.bytes().zip(window.iter().copied()).all(fits);
+    text.as_bytes().windows(UID.len()).position(is_uid)
+}
+
+fn is_headless(value: &Value) -> bool {
+    value == "None" || value[0] == "None"
+}
+
+/// A text that was matched with `…`, or whose wording was not asked for, is not compared again.
+fn loosen(body: &mut Value, step: &Step) {
+    let want = &step.want;
+    if let Some(pattern) = want.message.as_ref().filter(|pattern| pattern.contains('…')) {
+        replace(body.pointer_mut("/message"), pattern);
+    }
+    if let Some(pattern) = want.text.as_ref().filter(|pattern| pattern.contains('…')) {
+        *body = Value::String(pattern.clone());
+    }
+    let mut once = causes_of(body);
+    let any_order = want.any_order || are_conflicts(&once);
+    if any_order {
+        sort(&mut once);
+    }
+    let mut wanted = want.causes.clone().unwrap_or_default();
+    if any_order {
+        wanted.sort_by_key(|cause| [cause.get(1).cloned(), cause.first().cloned()]);
+    }
+    for (wanted, seen) in wanted.iter().zip(&mut once) {
+        if wanted.get(2).is_none_or(|message| message.contains('…')) {
+            replace(seen.pointer_mut("/message"), "…");
+        }
+    }
+    if let Some(causes) = body.pointer_mut("/details/causes") {
+        *causes = Value::Array(once);
+    }
+}
+
+fn loosen_events(events: &mut [Value], step: &Step) {
+    for (wanted, seen) in step.want.events.iter().zip(events) {
+        let pattern = wanted["object"]["message"].as_str().filter(|text| text.contains('…'));
+        if let Some(pattern) = pattern {
+            replace(seen.pointer_mut("/object/message"), pattern);
+        }
+    }
+}
+
+fn replace(text: Option<&mut Value>, pattern: &str) {
+    if let Some(text) = text {
+        *text = Value::String(pattern.to_owned());
+    }
+}

@@ -1,0 +1,156 @@
+//! The real kubectl says the same on both servers: output and exit code of every line.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::Path,
+    process::{Command, Stdio},
+    sync::LazyLock,
+};
+
+use regex::Regex;
+use serde::Deserialize;
+
+use crate::{
+    case,
+    expect::fits,
+    server::{Server, assets},
+};
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    /// As one would type it. `kubectl` is the real one, the folder is empty at first.
+    sh: String,
+    #[serde(default)]
+    code: i32,
+    /// Must be in the output, in this order, one pattern per line.
+    #[serde(default)]
+    shows: Vec<String>,
+    /// Files to be there first.
+    #[serde(default)]
+    files: std::collections::BTreeMap<String, String>,
+    /// The servers word it differently, or it depends on what else there is.
+    #[serde(default)]
+    compare: case::Compare,
+    /// Needs controllers that write.
+    #[serde(default)]
+    needs_controllers: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Output {
+    code: i32,
+    text: String,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_says_the_same_on_both_servers() {
+    let Some(kubectl) = assets().map(|assets| assets.kubectl) else { return };
+    let servers = Server::all().await;
+    let lines: Vec<Line> = case::parse(&case::folder().join("transcript.yaml"));
+    let mut failures = Vec::new();
+    let desks: Vec<_> = servers.iter().map(|server| Desk::new(server, &kubectl)).collect();
+    let has_controllers = servers.iter().all(Server::has_controllers);
+    for line in lines.iter().filter(|line| has_controllers || !line.needs_controllers) {
+        let outputs: Vec<Output> = desks.iter().map(|desk| desk.run(line)).collect();
+        for (desk, output) in desks.iter().zip(&outputs) {
+            let problem = problem_with(line, output);
+            failures.extend(problem.map(|problem| format!("{}: {problem}", desk.server.name())));
+        }
+        if let [one, other] = &outputs[..]
+            && one != other
+            && line.compare == case::Compare::Whole
+        {
+            failures.push(format!("$ {}\n{}", line.sh, difference(one, other)));
+        }
+    }
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+}
+
+fn problem_with(line: &Line, output: &Output) -> Option<String> {
+    let Output { code, text } = output;
+    if *code != line.code {
+        return Some(format!("$ {}\nexit code {code}, wanted {}\n{text}", line.sh, line.code));
+    }
+    let mut lines = text.lines();
+    let missing = line.shows.iter().find(|wanted| !lines.any(|line| fits(wanted, line)));
+    missing.map(|wanted| format!("$ {}\nno line is {wanted:?}\n{text}", line.sh))
+}
+
+fn difference(one: &Output, other: &Output) -> String {
+    let mut text = String::new();
+    if one.code != other.code {
+        text += &format!("exit codes {} and {}\n", one.code, other.code);
+    }
+    for line in one.text.lines().filter(|line| !other.text.lines().any(|other| other == *line)) {
+        text += &format!("real only:     {line}\n");
+    }
+    for line in other.text.lines().filter(|line| !one.text.lines().any(|one| one == *line)) {
+        text += &format!("embedded only: {line}\n");
+    }
+    if text.is_empty() { "the same lines in another order".to_owned() } else { text }
+}
+
+/// A folder to work in, with a kubectl that talks to one server.
+struct Desk<'a> {
+    server: &'a Server,
+    folder: tempfile::TempDir,
+}
+
+impl<'a> Desk<'a> {
+    fn new(server: &'a Server, kubectl: &Path) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["bin", "work"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        symlink(kubectl, folder.path().join("bin/kubectl")).unwrap();
+        // A copy, because kubectl writes into it.
+        fs::copy(server.kubeconfig(), folder.path().join("kubeconfig")).unwrap();
+        Self { server, folder }
+    }
+
+    fn run(&self, line: &Line) -> Output {
+        let work = self.folder.path().join("work");
+        for (name, text) in &line.files {
+            fs::write(work.join(name), text).unwrap();
+        }
+        let path = std::env::var("PATH").unwrap_or_default();
+        let path = format!("{}:{path}", self.folder.path().join("bin").display());
+        let output = Command::new("bash")
+            .args(["-c", &format!("exec 2>&1; {}", line.sh)])
+            .current_dir(&work)
+            .env("PATH", path)
+            .env("HOME", self.folder.path())
+            .env("KUBECACHEDIR", self.folder.path().join("cache"))
+            .env("KUBECONFIG", self.folder.path().join("kubeconfig"))
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        Output { code: output.status.code().unwrap_or(-1), text: normal(&text, self.folder.path()) }
+    }
+}
+
+/// The output without what two servers, or two runs, may differ in.
+fn normal(text: &str, folder: &Path) -> String {
+    static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+        let rule = |pattern: &str, with| (Regex::new(pattern).unwrap(), with);
+        vec![
+            rule(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uid>"),
+            rule(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?(Z|[+-]\d\d:?\d\d))?", "<time>"),
+            rule(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
+            rule(r#"resourceVersion: "\d+""#, "resourceVersion: <version>"),
+            rule(r"Resource Version: +\d+", "Resource Version: <version>"),
+            rule(r"\b10\.\d+\.\d+\.\d+\b", "<address>"),
+            rule(r"127\.0\.0\.1:\d+", "<server>"),
+            rule(r"\b(\d+d)?(\d+h)?(\d+m)?\d+m?s\b", "<age>"),
+            rule(r"/tmp/[A-Za-z0-9_./-]+", "<file>"),
+            // Columns are as wide as what stands in them.
+            rule(r" {2,}", "  "),
+            rule(r"(?m) +$", ""),
+        ]
+    });
+    let text = text.replace(&folder.display().to_string(), "<folder>");
+    RULES.iter().fold(text, |text, (rule, with)| rule.replace_all(&text, *with).into_owned())
+}
