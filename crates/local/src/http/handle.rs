@@ -60,6 +60,10 @@ pub(super) async fn resource(
         return Err(Error::MethodNotAllowed);
     };
     check_scope(&served, &path, verb)?;
+    // Objects are made by asking their collection.
+    if verb == "create" && !path.name.is_empty() && path.subresource.is_empty() {
+        return Err(Error::MethodNotAllowed);
+    }
     check_verb(&served, &path, verb)?;
     let deprecation = match &served.source {
         Source::Custom(custom) => custom.version().deprecation.clone(),

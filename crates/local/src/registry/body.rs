@@ -70,6 +70,9 @@ impl Served {
         if custom && kind.is_empty() {
             return Err(self.unrecognized(&format!("Object 'Kind' is missing in '{value}'")));
         }
+        if custom && version.is_empty() {
+            return Err(self.unrecognized(&format!("Object 'apiVersion' is missing in '{value}'")));
+        }
         let same_kind = kind.is_empty() || kind == self.resource.kind;
         let same_version = version.is_empty() || version == self.api_version;
         match (same_kind && same_version, custom) {
@@ -88,8 +91,9 @@ impl Served {
                 } else {
                     ("kind", kind, self.resource.kind.as_ref())
                 };
+                let named = Subject::new(&self.resource.group, kind, meta(value, "name"));
                 Err(Error::invalid(
-                    self.subject_kind(""),
+                    named,
                     Cause {
                         reason: CauseReason::Invalid,
                         field: field.into(),

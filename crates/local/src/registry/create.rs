@@ -7,12 +7,13 @@ use serde_json::Value;
 use super::{
     Answer, Body, Registry, Served, Target, Write,
     body::{meta, metadata_mut, set},
+    catalog::DEFINITIONS,
     check::{check_depth, suffix, uid},
 };
 use crate::{
     apply,
     error::{CauseReason, Error},
-    store::{Mode, Transaction},
+    store::{Key, Mode, Transaction},
 };
 
 /// The longest base of a generated name.
@@ -64,6 +65,7 @@ impl Registry {
         let served = &target.served;
         target.check_namespace(tx, meta(&object, "name"))?;
         name(tx, target, &mut object)?;
+        check_definition(tx, target, meta(&object, "name"))?;
         if owners == Owners::Compare {
             let time = Self::time(tx);
             let update = apply::Update {
@@ -94,6 +96,21 @@ impl Registry {
             metadata.remove("resourceVersion");
         }
         Ok(shown)
+    }
+}
+
+/// A kind that is on its way out gets no new objects.
+fn check_definition(tx: &Transaction<'_>, target: &Target, name: &str) -> Result<(), Error> {
+    let served = &target.served;
+    let definition = format!("{}.{}", served.resource.plural, served.resource.group);
+    let key = Key::new(&DEFINITIONS.into(), "", &definition);
+    let going = served.resource.custom && tx.get(&key).is_some_and(|found| found.is_deleting());
+    match going {
+        true => {
+            let text = "create not allowed while custom resource definition is terminating";
+            Err(Error::forbidden(served.subject(name), text))
+        }
+        false => Ok(()),
     }
 }
 

@@ -176,7 +176,7 @@ fn check(options: &ListOptions, goes_on: bool) -> Result<(), Error> {
             Err(forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"))
         }
         (Some(Match::Exact), Some(0), _) => {
-            Err(forbidden("resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\""))
+            Err(forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""))
         }
         _ => Ok(()),
     }
@@ -184,7 +184,7 @@ fn check(options: &ListOptions, goes_on: bool) -> Result<(), Error> {
 
 /// A list option that does not go with the others.
 pub(crate) fn forbidden(text: &str) -> Error {
-    let field = if text.starts_with("sendInitialEvents") {
+    let field = if text.starts_with("sendInitialEvents is") {
         "sendInitialEvents"
     } else {
         "resourceVersionMatch"

@@ -92,7 +92,9 @@ impl Registry {
         }
         let mut config = body.value.clone();
         target.name_config(&mut config)?;
-        let (mut object, problems) = self.applied(tx, target, &old, &config, write, force)?;
+        let applied = self.applied(tx, target, &old, &config, write, force);
+        let (mut object, problems) =
+            applied.map_err(|error| refused(target, &body.value, error))?;
         let mut warnings = served.judge(problems, write.validation)?;
         warnings.extend(served.warnings());
         served.default(&mut object);
@@ -113,7 +115,7 @@ impl Registry {
         config: &Value,
         write: &Write,
         force: bool,
-    ) -> Result<(Value, Vec<String>), Error> {
+    ) -> Result<(Value, Vec<String>), Refused> {
         let served = &target.served;
         let live = old.as_ref().map(|old| served.show(old));
         if let Some(old) = old {
@@ -131,7 +133,7 @@ impl Registry {
             time: &time,
             reset: served.reset(&target.subresource),
         });
-        let merged = merged.map_err(|error| refused(target, error))?;
+        let merged = merged.map_err(Refused::Apply)?;
         let decoded = served.decode(Body { value: merged, duplicates: Vec::new() })?;
         Ok((decoded.object, decoded.problems))
     }
@@ -206,7 +208,24 @@ fn check_version(target: &Target, old: &Object, config: &Value) -> Result<(), Er
     Ok(())
 }
 
-pub(super) fn refused(target: &Target, error: apply::Error) -> Error {
+/// Why an apply has not happened.
+pub(super) enum Refused {
+    Apply(apply::Error),
+    Other(Error),
+}
+
+impl std::convert::From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+/// `config` is what was sent, which messages name as it names itself.
+pub(super) fn refused(target: &Target, config: &Value, refused: Refused) -> Error {
+    let error = match refused {
+        Refused::Apply(error) => error,
+        Refused::Other(error) => return error,
+    };
     let text = error.to_string();
     match error {
         apply::Error::Conflicts(conflicts) => {
@@ -215,16 +234,12 @@ pub(super) fn refused(target: &Target, error: apply::Error) -> Error {
             Error::Owned { text, conflicts: conflicts.collect() }
         }
         apply::Error::Typed(text) => {
-            let (served, namespace) = (&target.served, &target.namespace);
+            let served = &target.served;
             let version = match &*served.resource.group {
                 "" => format!("/{}", served.resource.version),
                 _ => served.api_version.clone(),
             };
-            let place = if namespace.is_empty() {
-                format!("/{}", target.name)
-            } else {
-                format!("{namespace}/{}", target.name)
-            };
+            let place = format!("{}/{}", meta(config, "namespace"), meta(config, "name"));
             Error::Unspecific(format!(
                 "failed to create typed patch object ({place}; {version}, Kind={}): {text}",
                 served.resource.kind

@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use super::{Answer, Body, Registry, Target, Write, body::meta};
 use crate::{
     auth::{self, Escalation, Rbac, Reviewer, TokenRequest, Tokens, User},
+    builtin,
     error::{Error, Subject},
     store::{Key, State, Transaction},
+    types,
 };
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -24,6 +26,26 @@ pub(super) type At = [u64; 4];
 
 fn changed(state: &State) -> At {
     KINDS.map(|(plural, _)| state.changed(&format!("{GROUP}/{plural}")))
+}
+
+/// The request as its kind reads it: a map with maps in it.
+fn read_request(body: Body) -> Result<Value, Error> {
+    const VERSION: &str = "authentication.k8s.io/v1";
+    let unreadable = |text: String| {
+        let kind = "TokenRequest in version \"v1\" cannot be handled as a TokenRequest";
+        Error::BadRequest(format!("{kind}: {text}"))
+    };
+    let Some(typed) = types::builtin().kind(VERSION, "TokenRequest") else {
+        return Err(Error::NoSuchResource);
+    };
+    let decoded = builtin::decode_kind(VERSION, "TokenRequest", body.value, typed);
+    let mut request = decoded.map_err(unreadable)?.object;
+    for field in ["metadata", "spec"] {
+        if !request.get(field).is_some_and(Value::is_object) {
+            request[field] = json!({});
+        }
+    }
+    Ok(request)
 }
 
 impl Registry {
@@ -147,24 +169,25 @@ impl Registry {
         tokens: &Tokens,
     ) -> Result<Answer, Error> {
         let account = self.get(target, None).await?;
+        let mut body = read_request(body)?;
         let subject = Subject::new("authentication.k8s.io", "TokenRequest", &target.name);
-        let (audiences, seconds) = auth::token_request(&body.value)
-            .map_err(|causes| Error::Invalid { subject, causes })?;
+        let (audiences, seconds) =
+            auth::token_request(&body).map_err(|causes| Error::Invalid { subject, causes })?;
         let request = TokenRequest {
             namespace: target.namespace.clone(),
             account: target.name.clone(),
             account_uid: account.uid().to_owned(),
             audiences: audiences.clone(),
             seconds,
-            bound: self.bound(target, &body.value)?,
+            bound: self.bound(target, &body)?,
         };
         let issued = tokens.issue(&request, self.store.now()).map_err(|_| Error::Internal)?;
-        let mut body = body.value;
-        body["apiVersion"] = "authentication.k8s.io/v1".into();
-        body["kind"] = "TokenRequest".into();
         body["metadata"]["name"] = target.name.as_str().into();
         body["metadata"]["namespace"] = target.namespace.as_str().into();
         body["metadata"]["creationTimestamp"] = super::seconds(self.store.now()).into();
+        if body.pointer("/spec/boundObjectRef").is_none() {
+            body["spec"]["boundObjectRef"] = Value::Null;
+        }
         body["spec"]["audiences"] = audiences.into();
         body["spec"]["expirationSeconds"] = seconds.into();
         body["status"] = json!({

@@ -5,8 +5,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Answer, Body, PatchKind, Registry, Source, Target, Write, body::meta, create::Owners,
-    patch::patched, read::at, update::From,
+    Answer, Body, PatchKind, Registry, Source, Target, Write,
+    body::meta,
+    create::Owners,
+    patch::{patched, refused},
+    read::at,
+    update::From,
 };
 use crate::{
     error::{CauseReason, Error},
@@ -109,7 +113,9 @@ impl Registry {
         }
         target.name_config(&mut config)?;
         let live = Some(old.clone());
-        let (mut object, _) = self.applied(tx, target, &live, &config, write, force)?;
+        let applied = self.applied(tx, target, &live, &config, write, force);
+        let (mut object, _) =
+            applied.map_err(|error| as_scale(target, refused(target, &body.value, error)))?;
         served.default(&mut object);
         self.update_in(tx, target, &old, object, write, Owners::Applied, From::Patch)?;
         Ok(Answer::of(show(target, &tx.get(&target.key()).unwrap_or(old))?))
@@ -138,6 +144,15 @@ impl Registry {
         self.update_in(tx, target, old, object, write, Owners::Compare, From::Put)?;
         show(target, &tx.get(&target.key()).unwrap_or_else(|| old.clone()))
     }
+}
+
+/// Who else owns the number owns it in terms of a scale.
+fn as_scale(target: &Target, error: Error) -> Error {
+    let Error::Owned { text, conflicts } = error else { return error };
+    let own = format!(" using {}", target.served.api_version);
+    let shown = |text: String| text.replace(&own, " using autoscaling/v1");
+    let conflicts = conflicts.into_iter().map(|(message, field)| (shown(message), field));
+    Error::Owned { conflicts: conflicts.collect(), text: shown(text) }
 }
 
 /// The number that is asked for.

@@ -83,16 +83,17 @@ impl Registry {
         body: Body,
         write: Write,
     ) -> Result<Answer, Error> {
+        let wanted = target.served.decode(body)?.object;
         self.change(write.mode, move |_, tx| {
             let Some(old) = tx.get(&target.key()) else {
                 return Err(Error::NotFound(target.subject()));
             };
-            let version = meta(&body.value, "resourceVersion");
+            let version = meta(&wanted, "resourceVersion");
             if !version.is_empty() && version != old.version().to_string() {
                 return Err(target.modified());
             }
             let mut value = old.value().clone();
-            let finalizers = body.value.pointer("/spec/finalizers").cloned();
+            let finalizers = wanted.pointer("/spec/finalizers").cloned();
             value["spec"]["finalizers"] = finalizers.unwrap_or_else(|| json!([]));
             if is_over(&old, &value) {
                 tx.remove(&target.key());

@@ -142,10 +142,14 @@ pub(super) fn is_over(old: &Object, new: &Value) -> bool {
     old.is_deleting() && grace == 0 && none("/metadata/finalizers") && none("/spec/finalizers")
 }
 
-/// Custom objects are never replaced unseen.
+/// Custom objects, and those of a few other kinds, are never replaced unseen.
 fn check_version_given(target: &Target, object: &Value) -> Result<(), Error> {
-    let custom = matches!(target.served.source, Source::Custom(_));
-    if !custom || !meta(object, "resourceVersion").is_empty() {
+    let served = &target.served;
+    let guarded = matches!(served.source, Source::Custom(_))
+        || served.defines()
+        || served.is("coordination.k8s.io", "leases")
+        || served.is("policy", "poddisruptionbudgets");
+    if !guarded || !meta(object, "resourceVersion").is_empty() {
         return Ok(());
     }
     let cause = Cause {

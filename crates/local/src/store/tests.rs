@@ -174,9 +174,14 @@ async fn what_is_too_old_is_said_to_be() {
     let time = Arc::new(Mutex::new(Timestamp::UNIX_EPOCH));
     let shared = time.clone();
     let store = Store::in_memory(Arc::new(move || *shared.lock().unwrap())).unwrap();
-    for at in 0..10_010 {
-        put(&store, &format!("n{}", at % 3), "x").await;
-    }
+    let many = store.write(Mode::Store, |tx| {
+        for at in 0..10_010 {
+            let name = format!("n{}", at % 3);
+            tx.put(&key(&name), object(&name, "x"));
+        }
+        Ok::<_, ()>(())
+    });
+    many.await.unwrap().unwrap();
     assert!(store.follow(0).take(None).is_ok(), "all of it is younger than five minutes");
     *time.lock().unwrap() += SignedDuration::from_mins(6);
     put(&store, "late", "x").await;

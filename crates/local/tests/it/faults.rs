@@ -36,6 +36,30 @@ async fn bodies_that_are_no_objects() {
 }
 
 #[tokio::test]
+async fn subresources_that_are_sent_nonsense() {
+    let api = Api::new().await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod =
+        json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    api.post(pods, pod).await.is(201);
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    api.post(deployments, crate::objects::deployment("d")).await.is(201);
+    for body in ["", "[]", "1", "null", "\"x\"", "{\"spec\":1}", "{\"metadata\":[1]}"] {
+        for (method, path) in [
+            (Method::POST, format!("{pods}/p/binding")),
+            (Method::PUT, "/api/v1/namespaces/default/finalize".into()),
+            (Method::PUT, format!("{deployments}/d/scale")),
+            (Method::PUT, format!("{deployments}/d/status")),
+            (Method::POST, "/apis/authentication.k8s.io/v1/selfsubjectreviews".into()),
+        ] {
+            let answer = api.send(method.clone(), &path, "application/json", body).await;
+            assert!(answer.status.as_u16() < 500, "{method} {path} {body}: {}", answer.text);
+        }
+    }
+    api.get("/api/v1/namespaces/default").await.is(200);
+}
+
+#[tokio::test]
 async fn bodies_that_are_too_large() {
     let api = Api::new().await;
     let large = "x".repeat(10 << 20);

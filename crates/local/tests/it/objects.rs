@@ -208,8 +208,12 @@ async fn a_lease_may_be_put_into_being() {
     let api = Api::new().await;
     let path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l";
     let lease = json!({"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}});
-    api.put(path, lease.clone()).await.is(201);
-    api.put(path, lease).await.is(200);
+    let made = api.put(path, lease.clone()).await.is(201);
+    let unseen = api.put(path, lease.clone()).await.fails(422, "Invalid");
+    assert_eq!(unseen.body["details"]["kind"], "leases");
+    let mut seen = lease;
+    seen["metadata"]["resourceVersion"] = made.version().to_string().into();
+    api.put(path, seen).await.is(200);
 }
 
 #[tokio::test]
