@@ -66,6 +66,12 @@ impl Registry {
         target.check_namespace(tx, meta(&object, "name"))?;
         name(tx, target, &mut object)?;
         check_definition(tx, target, meta(&object, "name"))?;
+        // Nobody owns what is not taken from the body.
+        if let Some(metadata) = metadata_mut(&mut object) {
+            for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+                metadata.remove(field);
+            }
+        }
         if owners == Owners::Compare {
             let time = Self::time(tx);
             let update = apply::Update {
@@ -157,10 +163,7 @@ fn drop_status(served: &Served, object: &mut Value) {
 fn stamp(tx: &Transaction<'_>, served: &Served, object: &mut Value) -> Result<(), Error> {
     let time = Registry::time(tx);
     let Some(metadata) = metadata_mut(object) else { return Ok(()) };
-    for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"]
-    {
-        metadata.remove(field);
-    }
+    metadata.remove("resourceVersion");
     set(metadata, "uid", Some(uid()?.into()));
     set(metadata, "creationTimestamp", Some(time.into()));
     if served.resource.has_generation {

@@ -168,35 +168,41 @@ fn check(options: &ListOptions, goes_on: bool) -> Result<(), Error> {
         let text = "specifying resource version is not allowed when using continue";
         return Err(Error::BadRequest(text.into()));
     }
-    match (options.version_match, options.version, goes_on) {
-        (Some(_), _, true) => {
-            Err(forbidden("resourceVersionMatch is forbidden when continue is provided"))
-        }
-        (Some(_), None, _) => {
-            Err(forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"))
-        }
-        (Some(Match::Exact), Some(0), _) => {
-            Err(forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""))
-        }
-        _ => Ok(()),
+    let Some(wanted) = options.version_match else { return Ok(()) };
+    let mut texts = Vec::new();
+    if options.version.is_none() {
+        texts.push("resourceVersionMatch is forbidden unless resourceVersion is provided");
     }
+    if goes_on {
+        texts.push("resourceVersionMatch is forbidden when continue is provided");
+    }
+    if wanted == Match::Exact && options.version == Some(0) {
+        texts.push("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+    }
+    if texts.is_empty() { Ok(()) } else { Err(all_forbidden(&texts)) }
 }
 
 /// A list option that does not go with the others.
 pub(crate) fn forbidden(text: &str) -> Error {
-    let field = if text.starts_with("sendInitialEvents is") {
-        "sendInitialEvents"
-    } else {
-        "resourceVersionMatch"
-    };
-    Error::invalid(
-        Subject::new("meta.k8s.io", "ListOptions", ""),
+    all_forbidden(&[text])
+}
+
+fn all_forbidden(texts: &[&str]) -> Error {
+    let cause = |text: &&str| {
+        let field = match text.starts_with("sendInitialEvents is") {
+            true => "sendInitialEvents",
+            false => "resourceVersionMatch",
+        };
         Cause {
             reason: CauseReason::Forbidden,
             field: field.into(),
             message: format!("Forbidden: {text}"),
-        },
-    )
+        }
+    };
+    Error::Invalid {
+        subject: Subject::new("meta.k8s.io", "ListOptions", ""),
+        causes: texts.iter().map(cause).collect(),
+    }
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ pub fn rows(
         match include {
             Include::Metadata => row["object"] = partial_metadata(object),
             Include::Object => row["object"] = (*object).clone(),
-            Include::None => {}
+            Include::None => row["object"] = Value::Null,
         }
         if let Some(conditions) = cells::conditions(&resource.group, &resource.plural, object) {
             row["conditions"] = conditions;

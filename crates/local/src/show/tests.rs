@@ -56,7 +56,7 @@ fn rows_carry_what_is_asked_for() {
     };
     assert_eq!(row(Include::Metadata)["object"]["kind"], "PartialObjectMetadata");
     assert_eq!(row(Include::Object)["object"], object);
-    assert_eq!(row(Include::None).get("object"), None);
+    assert_eq!(row(Include::None)["object"], Value::Null);
     assert_eq!(Include::parse("Everything"), None);
 }
 
