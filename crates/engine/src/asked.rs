@@ -3,18 +3,13 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
-
-use futures::future::BoxFuture;
 
 use crate::{
     domain::{Watch, Whose},
-    error::Error,
-    fetch::{Reader, Selector},
-    health::pods::LogKey,
+    fetch::Notes,
     kind::{Kind, ObjectKey},
-    object::Object,
 };
 
 /// The questions of a controller's objects about what others own.
@@ -97,17 +92,16 @@ impl State {
     }
 }
 
-/// Reads for one object through another reader, and takes note of what it asks for.
+/// Takes note of what one object asks for.
 pub(crate) struct Asking<'r> {
-    reader: &'r dyn Reader,
     asked: &'r Asked,
     asker: &'r ObjectKey,
     questions: Mutex<HashSet<Question>>,
 }
 
 impl<'r> Asking<'r> {
-    pub(crate) fn new(reader: &'r dyn Reader, asked: &'r Asked, asker: &'r ObjectKey) -> Self {
-        Self { reader, asked, asker, questions: Mutex::default() }
+    pub(crate) fn new(asked: &'r Asked, asker: &'r ObjectKey) -> Self {
+        Self { asked, asker, questions: Mutex::default() }
     }
 
     /// What earlier passes have asked for no longer counts.
@@ -116,59 +110,23 @@ impl<'r> Asking<'r> {
         self.asked.lock().keep(self.asker, questions);
     }
 
-    fn note(&self, kind: &Kind, question: impl FnOnce() -> Question) {
-        if self.asked.kinds.contains(kind) {
-            let question = question();
-            self.asked.note(self.asker, &question);
-            self.questions.lock().unwrap_or_else(PoisonError::into_inner).insert(question);
-        }
-    }
-
-    fn note_all(&self, kind: &Kind, namespace: Option<&str>) {
-        self.note(kind, || Question::All(kind.clone(), namespace.map(str::to_owned)));
+    fn note(&self, question: Question) {
+        self.asked.note(self.asker, &question);
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner).insert(question);
     }
 }
 
-impl Reader for Asking<'_> {
-    fn get<'a>(
-        &'a self,
-        kind: &'a Kind,
-        key: &'a ObjectKey,
-    ) -> BoxFuture<'a, Result<Option<Arc<Object>>, Error>> {
-        self.note(kind, || Question::One(kind.clone(), key.clone()));
-        self.reader.get(kind, key)
+impl Notes for Asking<'_> {
+    fn one(&self, kind: &Kind, key: &ObjectKey) {
+        if self.asked.kinds.contains(kind) {
+            self.note(Question::One(kind.clone(), key.clone()));
+        }
     }
 
-    fn list<'a>(
-        &'a self,
-        kind: &'a Kind,
-        namespace: Option<&'a str>,
-        selector: &'a Selector,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Object>>, Error>> {
-        self.note_all(kind, namespace);
-        self.reader.list(kind, namespace, selector)
-    }
-
-    fn list_now<'a>(
-        &'a self,
-        kind: &'a Kind,
-        namespace: Option<&'a str>,
-        selector: &'a Selector,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Object>>, Error>> {
-        self.note_all(kind, namespace);
-        self.reader.list_now(kind, namespace, selector)
-    }
-
-    fn log<'a>(&'a self, key: &'a LogKey) -> BoxFuture<'a, Result<String, Error>> {
-        self.reader.log(key)
-    }
-
-    fn output<'a>(&'a self, key: &'a LogKey) -> BoxFuture<'a, Result<Vec<u8>, Error>> {
-        self.reader.output(key)
-    }
-
-    fn serves(&self, kind: &Kind) -> bool {
-        self.reader.serves(kind)
+    fn all(&self, kind: &Kind, namespace: Option<&str>) {
+        if self.asked.kinds.contains(kind) {
+            self.note(Question::All(kind.clone(), namespace.map(str::to_owned)));
+        }
     }
 }
 
