@@ -75,7 +75,8 @@ pub(super) fn compose(settings: &Settings, service: &AimService, answers: Answer
         child(service, answers.inference_service, |found| &found.metadata, &mut unread);
     let route = child(service, answers.route, |found| &found.metadata, &mut unread);
     let of_config = config.config().and_then(|config| config.spec.common.routing.as_ref());
-    let routing = routing::routing(service, of_config);
+    let has_template = resolution.as_ref().is_some_and(|found| found.template().is_some());
+    let routing = routing::routing(service, of_config, has_template);
     let owned = route.present().is_some_and(|route| is_owned(service, &route.metadata));
     let stray_route =
         owned && routing.is_none() && knows_routing(service, resolution.as_ref(), &config);
