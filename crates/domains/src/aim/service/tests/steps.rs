@@ -6,8 +6,8 @@ use windlass_engine::state::{Failure, Phase};
 
 use crate::aim::service::fixture::{
     Cluster, Seen, TEMPLATE, available, base, catalogue, cluster_image, cluster_template, image,
-    inference_service, of_another, overriding, ready_inference_service, routed, see, see_after,
-    see_in, service_with, template, with, written,
+    inference_service, of_another, overriding, ready_inference_service, route, routed, said, see,
+    see_after, see_in, service_with, template, with, written,
 };
 
 const CACHE: &str = "CacheReady=True CacheWarm \"Caching not requested\"";
@@ -98,6 +98,45 @@ fn step_f_what_cannot_be_read_halts_everything() {
         assert!(seen.retries && !seen.applies, "{kind}");
         assert_eq!((seen.plan.apply.len(), seen.plan.delete.len()), (0, 0), "{kind}");
     }
+}
+
+/// Spec 10: steps D, E, G and those behind them are the only ones to speak of `Failure`, and G only
+/// "routing disabled, or routing ready"; weakness 9 clears one that is there and adds none.
+#[test]
+fn step_g_a_failure_is_spoken_of_only_where_a_step_does() {
+    let types = |seen: &Seen| {
+        let type_ = |line: &String| line.split('=').next().unwrap().to_owned();
+        seen.conditions.iter().map(type_).collect::<Vec<_>>()
+    };
+    let ready = || [catalogue(), vec![ready_inference_service()]].concat();
+    let waiting = see(&routed(), ready());
+    let silent = ["CacheReady", "RoutingReady", "Resolved", "RuntimeReady", "Progressing", "Ready"];
+    assert_eq!(types(&waiting), silent);
+
+    // What comes later comes last, and stays there.
+    let accepted = route(said(&[("Accepted", "True", "Accepted", "")]));
+    let running = see(&waiting.stored(routed()), [ready(), vec![accepted]].concat());
+    assert_eq!(types(&running), [&silent[..], &["Failure"]].concat());
+    assert_eq!(running.told(&["Failure"]), [FINE]);
+    let waiting = see(&running.stored(routed()), ready());
+    assert_eq!(types(&waiting), types(&running));
+    assert_eq!(waiting.told(&["Failure"]), [FINE]);
+
+    // Step J comes after I.
+    let service = service_with(json!({ "runtimeConfigName": "gold", "routing": {
+        "enabled": true, "gatewayRef": { "name": "edge" } } }));
+    assert_eq!(
+        types(&see(&service, catalogue())),
+        [
+            "CacheReady",
+            "RoutingReady",
+            "Resolved",
+            "Failure",
+            "RuntimeReady",
+            "Progressing",
+            "Ready"
+        ]
+    );
 }
 
 #[test]
