@@ -18,7 +18,8 @@ use crate::aim::runtime_config::Resolved;
 /// Everything that plan, health and status speak of.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// What could not be read. Then nothing is changed: what is seen may not be what is there.
+    /// What could not be read of all that the children are made of. Then nothing is changed: what is
+    /// seen may not be what is there.
     pub(super) unread: Vec<Error>,
     /// `None` if it could not be found out.
     pub(super) resolution: Option<Resolution>,
@@ -47,6 +48,9 @@ pub(super) enum Child<T> {
     /// The API does not know the kind.
     Unserved,
     Absent,
+    /// It may or may not be there. As we write it under its one name whatever it holds, that halts
+    /// nothing; but nothing is known of it.
+    Unread(Error),
     Present(T),
 }
 
@@ -71,9 +75,8 @@ pub(super) fn compose(settings: &Settings, service: &AimService, answers: Answer
     if let Resolved::Failed(error) = &config {
         unread.push(error.clone());
     }
-    let inference_service =
-        child(service, answers.inference_service, |found| &found.metadata, &mut unread);
-    let route = child(service, answers.route, |found| &found.metadata, &mut unread);
+    let inference_service = child(service, answers.inference_service, |found| &found.metadata);
+    let route = child(service, answers.route, |found| &found.metadata);
     let of_config = config.config().and_then(|config| config.spec.common.routing.as_ref());
     let has_template = resolution.as_ref().is_some_and(|found| found.template().is_some());
     let routing = routing::routing(service, of_config, has_template);
@@ -118,7 +121,6 @@ fn child<T>(
     service: &AimService,
     answer: Option<Fetched<T>>,
     metadata: impl Fn(&T) -> &ObjectMeta,
-    unread: &mut Vec<Error>,
 ) -> Child<T> {
     let counts = |found: &T| {
         let metadata = metadata(found);
@@ -129,10 +131,7 @@ fn child<T>(
         None => Child::Unserved,
         Some(Fetched::Found(found)) if counts(&found) => Child::Present(found),
         Some(Fetched::Found(_) | Fetched::Missing) => Child::Absent,
-        Some(Fetched::Failed(error)) => {
-            unread.push(error);
-            Child::Absent
-        }
+        Some(Fetched::Failed(error)) => Child::Unread(error),
     }
 }
 
@@ -149,8 +148,12 @@ impl<T> Child<T> {
     pub(super) fn present(&self) -> Option<&T> {
         match self {
             Self::Present(child) => Some(child),
-            Self::Unserved | Self::Absent => None,
+            Self::Unserved | Self::Absent | Self::Unread(_) => None,
         }
+    }
+
+    pub(super) fn is_unread(&self) -> bool {
+        matches!(self, Self::Unread(_))
     }
 }
 
