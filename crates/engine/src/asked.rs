@@ -15,8 +15,8 @@ use crate::{
 /// The questions of a controller's objects about what others own.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
-    /// The kinds about which questions are kept.
-    kinds: HashSet<Kind>,
+    /// The kinds about which questions are kept, and which of them: all, or those by name.
+    kinds: HashMap<Kind, Whose>,
     state: Mutex<State>,
 }
 
@@ -35,13 +35,14 @@ enum Question {
 
 impl Asked {
     pub(crate) fn new(watches: &[Watch]) -> Self {
-        let others = watches.iter().filter(|watch| watch.whose == Whose::Anyones);
-        Self { kinds: others.map(|watch| watch.kind.clone()).collect(), state: Mutex::default() }
+        let others = watches.iter().filter(|watch| watch.whose != Whose::Ours);
+        let kinds = others.map(|watch| (watch.kind.clone(), watch.whose)).collect();
+        Self { kinds, state: Mutex::default() }
     }
 
     /// Those who want to know that this object has changed.
     pub(crate) fn askers(&self, kind: &Kind, key: &ObjectKey) -> HashSet<ObjectKey> {
-        if !self.kinds.contains(kind) {
+        if !self.kinds.contains_key(kind) {
             return HashSet::new();
         }
         let state = self.lock();
@@ -118,13 +119,13 @@ impl<'r> Asking<'r> {
 
 impl Notes for Asking<'_> {
     fn one(&self, kind: &Kind, key: &ObjectKey) {
-        if self.asked.kinds.contains(kind) {
+        if self.asked.kinds.contains_key(kind) {
             self.note(Question::One(kind.clone(), key.clone()));
         }
     }
 
     fn all(&self, kind: &Kind, namespace: Option<&str>) {
-        if self.asked.kinds.contains(kind) {
+        if self.asked.kinds.get(kind) == Some(&Whose::Anyones) {
             self.note(Question::All(kind.clone(), namespace.map(str::to_owned)));
         }
     }

@@ -7,9 +7,12 @@ use crate::{
 };
 
 fn asked() -> Asked {
+    asked_of(Whose::Anyones)
+}
+
+fn asked_of(whose: Whose) -> Asked {
     let kind = Kind::of::<ConfigMap>();
-    let access = Access::Read;
-    Asked::new(&[Watch { kind, need: Need::Required, access, whose: Whose::Anyones }])
+    Asked::new(&[Watch { kind, need: Need::Required, access: Access::Read, whose }])
 }
 
 fn key(name: &str) -> ObjectKey {
@@ -82,4 +85,18 @@ async fn who_has_asked_for_all_wants_to_know_of_each() {
         reader.notes.done();
     }
     assert_eq!(askers(&asked, "x"), ["a", "b"]);
+}
+
+#[tokio::test]
+async fn who_has_only_looked_through_all_is_not_woken_by_what_is_named() {
+    let asked = asked_of(Whose::Named);
+    let nothing = Documents { objects: Vec::new(), serves: Serves::Everything };
+    let (asker, kind) = (key("a"), Kind::of::<ConfigMap>());
+    let reader = Noting { reader: &nothing, notes: Asking::new(&asked, &asker) };
+    reader.list(&kind, Some("n"), &Selector::default()).await.unwrap();
+    reader.list_now(&kind, None, &Selector::default()).await.unwrap();
+    reader.get(&kind, &key("x")).await.unwrap();
+    reader.notes.done();
+    assert_eq!(askers(&asked, "x"), ["a"]);
+    assert_eq!(askers(&asked, "y"), [""; 0]);
 }
