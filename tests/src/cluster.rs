@@ -14,7 +14,7 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use xtask::cluster::{Assets, ControlPlane, Options};
+use xtask::cluster::{Assets, ControlPlane, Kserve, Options, find_kserve};
 
 /// The definitions of others that the shared cluster has.
 pub const FOREIGN: [&str; 5] =
@@ -83,6 +83,12 @@ impl Cluster {
     /// The control plane of a private cluster.
     pub fn plane(&mut self) -> &mut ControlPlane {
         &mut self.private.as_mut().expect("only a private cluster may be broken").0
+    }
+
+    /// KServe's own controller, for a private cluster with its definitions.
+    pub fn add_kserve(&mut self) -> Option<Kserve> {
+        let program = found(find_kserve())?;
+        Some(Kserve::add_to(self.plane(), &program).unwrap())
     }
 
     pub fn apply_crds(&self, names: &[&str]) {
@@ -214,8 +220,13 @@ pub fn binary() -> PathBuf {
 }
 
 fn assets() -> Option<Assets> {
-    match Assets::find() {
-        Ok(assets) => Some(assets),
+    found(Assets::find())
+}
+
+/// `None`, said aloud, where something cannot be had and need not be.
+fn found<T, E: std::fmt::Display>(answer: Result<T, E>) -> Option<T> {
+    match answer {
+        Ok(found) => Some(found),
         Err(reason) if xtask::test::required("real-api") => panic!("{reason:#}"),
         Err(reason) => {
             eprintln!("skipped: {reason:#}");
