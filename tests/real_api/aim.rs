@@ -1,5 +1,6 @@
 //! AIM: a catalogue, templates whose images are asked by real Jobs, and services before the real
-//! definitions of KServe and the Gateway API. The kubelet is the test, KServe's controller too.
+//! definitions of KServe and the Gateway API. The kubelet is the test; so is KServe's controller,
+//! except where the scenario is about that.
 
 /// What the image, the runtime config and the template become later.
 mod changes;
@@ -7,6 +8,8 @@ mod changes;
 mod cluster;
 /// How images are asked, and what becomes of the answer.
 mod discovery;
+/// What KServe's own controller makes of what it gets, and that its definitions know all of it.
+mod kserve;
 /// One Job for each template, and nothing is written where nothing is to be done.
 mod quiet;
 /// Paths, gateways and what they say.
