@@ -2,11 +2,12 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
+use serde::Serialize;
 use serde_json::{Value, json};
 use windlass_api::aim::service::AimService;
 use windlass_tests::cluster::{binary, run_with_input};
 use windlass_tests::logs::LogNode;
-use windlass_tests::{Cluster, Operator, Space, audit, eventually, kubelet, wait};
+use windlass_tests::{Cluster, Namespaced, Operator, Space, audit, eventually, kubelet, wait};
 
 use super::{
     available, child, condition, create_image, create_service, gone, read, see, wait_service,
@@ -16,14 +17,7 @@ use crate::quiet::settle;
 /// What KServe has made of the InferenceService `chat`.
 const PODS: &str = "serving.kserve.io/inferenceservice=chat";
 
-async fn predictor<K>(space: &Space) -> Value
-where
-    K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
-        + Clone
-        + serde::Serialize
-        + serde::de::DeserializeOwned
-        + std::fmt::Debug,
-{
+async fn predictor<K: Namespaced + Serialize>(space: &Space) -> Value {
     let there = |object: &Value| !object.is_null();
     eventually("what KServe makes", || read::<K>(space, "chat-predictor"), there).await
 }
