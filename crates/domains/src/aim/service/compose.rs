@@ -1,12 +1,13 @@
 //! What the answers mean for a service.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::aim::service::AimService;
 use windlass_api::aim::template::{ModelSource, Phase};
 use windlass_api::foreign::http_route::HttpRoute;
 use windlass_api::foreign::inference_service::InferenceService;
 use windlass_engine::error::Error;
 use windlass_engine::fetch::Fetched;
+use windlass_engine::object::{controller, is_controlled_by};
 
 use super::fetch::Answers;
 use super::resolution::{self, Resolution, Template};
@@ -80,7 +81,8 @@ pub(super) fn compose(settings: &Settings, service: &AimService, answers: Answer
     let of_config = config.config().and_then(|config| config.spec.common.routing.as_ref());
     let has_template = resolution.as_ref().is_some_and(|found| found.template().is_some());
     let routing = routing::routing(service, of_config, has_template);
-    let owned = route.present().is_some_and(|route| is_owned(service, &route.metadata));
+    let owned =
+        route.present().is_some_and(|route| is_controlled_by(&route.metadata, &service.metadata));
     let stray_route =
         owned && routing.is_none() && knows_routing(service, resolution.as_ref(), &config);
     Observed { unread, resolution, image, config, routing, inference_service, route, stray_route }
@@ -124,7 +126,8 @@ fn child<T>(
 ) -> Child<T> {
     let counts = |found: &T| {
         let metadata = metadata(found);
-        let is_ours = controller(metadata).is_none() || is_owned(service, metadata);
+        let is_ours =
+            controller(metadata).is_none() || is_controlled_by(metadata, &service.metadata);
         is_ours && metadata.deletion_timestamp.is_none()
     };
     match answer {
@@ -133,15 +136,6 @@ fn child<T>(
         Some(Fetched::Found(_) | Fetched::Missing) => Child::Absent,
         Some(Fetched::Failed(error)) => Child::Unread(error),
     }
-}
-
-fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
-    metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
-}
-
-fn is_owned(service: &AimService, metadata: &ObjectMeta) -> bool {
-    let uid = service.metadata.uid.as_ref();
-    uid.is_some() && controller(metadata).map(|owner| &owner.uid) == uid
 }
 
 impl<T> Child<T> {

@@ -3,13 +3,13 @@
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use windlass_api::aim::template::TemplateKind;
 use windlass_engine::error::Error;
 use windlass_engine::fetch::{Fetched, Reader, Selector, list, list_now};
 use windlass_engine::health::LogKey;
 use windlass_engine::health::job::is_complete;
 use windlass_engine::kind::Scope;
+use windlass_engine::object::{controller, is_controlled_by};
 
 use super::discovery::{RunsWith, Wanted, is_answered, is_spent};
 use super::objects::job::CONTAINER;
@@ -95,12 +95,11 @@ async fn jobs<K: TemplateKind>(
     let mut found = list::<Job>(reader, Some(home), &selector).await;
     let mut taken = Vec::new();
     if let Fetched::Found(jobs) = &mut found {
-        let uid = template.meta().uid.as_deref();
-        let other_kind =
-            |owner: &OwnerReference| owner.controller == Some(true) && owner.kind != K::kind(&());
-        let others = jobs.iter().filter(|job| owners(job).any(other_kind));
-        taken = others.filter_map(|job| job.metadata.name.clone()).collect();
-        jobs.retain(|job| owners(job).any(|owner| Some(owner.uid.as_str()) == uid));
+        let is_foreign =
+            |job: &&Job| controller(&job.metadata).is_some_and(|owner| owner.kind != K::kind(&()));
+        taken =
+            jobs.iter().filter(is_foreign).filter_map(|job| job.metadata.name.clone()).collect();
+        jobs.retain(|job| is_controlled_by(&job.metadata, template.meta()));
         jobs.sort_by(|a, b| {
             let key =
                 |job: &Job| (job.metadata.creation_timestamp.clone(), job.metadata.name.clone());
@@ -108,10 +107,6 @@ async fn jobs<K: TemplateKind>(
         });
     }
     (found, taken)
-}
-
-fn owners(job: &Job) -> impl Iterator<Item = &OwnerReference> {
-    job.metadata.owner_references.iter().flatten()
 }
 
 /// What the image would be asked with now.
