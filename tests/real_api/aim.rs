@@ -1,5 +1,6 @@
 //! AIM: a catalogue, templates whose images are asked by real Jobs, and services before the real
-//! definitions of KServe and the Gateway API. The kubelet is the test, KServe's controller too.
+//! definitions of KServe and the Gateway API. The kubelet is the test; so is KServe's controller,
+//! except where the scenario is about that.
 
 /// What the image, the runtime config and the template become later.
 mod changes;
@@ -7,6 +8,8 @@ mod changes;
 mod cluster;
 /// How images are asked, and what becomes of the answer.
 mod discovery;
+/// What KServe's own controller makes of what it gets, and that its definitions know all of it.
+mod kserve;
 /// One Job for each template, and nothing is written where nothing is to be done.
 mod quiet;
 /// Paths, gateways and what they say.
@@ -14,13 +17,12 @@ mod routing;
 /// From a service to an InferenceService, and what stands in the way.
 mod services;
 
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, ResourceExt};
-use serde::de::DeserializeOwned;
+use serde::Serialize;
 use serde_json::{Value, json};
 use windlass_api::aim::image::AimImage;
 use windlass_api::aim::runtime_config::AimRuntimeConfig;
@@ -28,7 +30,7 @@ use windlass_api::aim::service::AimService;
 use windlass_api::aim::template::AimServiceTemplate;
 use windlass_tests::kubelet::{self, Ending};
 use windlass_tests::logs::LogNode;
-use windlass_tests::{Space, eventually};
+use windlass_tests::{Namespaced, Space, eventually};
 
 const ENDED_WELL: Ending<'_> = Ending { exit_code: 0, message: "" };
 const ENDED_BADLY: Ending<'_> = Ending { exit_code: 1, message: "no such profile" };
@@ -48,14 +50,12 @@ fn object(kind: &str, name: &str, spec: Value) -> Value {
         "metadata": { "name": name }, "spec": spec })
 }
 
-async fn create<K>(space: &Space, kind: &str, name: &str, spec: Value) -> K
-where
-    K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + serde::Serialize
-        + DeserializeOwned
-        + std::fmt::Debug,
-{
+async fn create<K: Namespaced + Serialize>(
+    space: &Space,
+    kind: &str,
+    name: &str,
+    spec: Value,
+) -> K {
     space.create(&serde_json::from_value::<K>(object(kind, name, spec)).unwrap()).await
 }
 
@@ -85,14 +85,7 @@ async fn create_service(space: &Space, name: &str, more: Value) {
     create::<AimService>(space, "AIMService", name, spec).await;
 }
 
-async fn read<K>(space: &Space, name: &str) -> Value
-where
-    K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + serde::Serialize
-        + DeserializeOwned
-        + std::fmt::Debug,
-{
+async fn read<K: Namespaced + Serialize>(space: &Space, name: &str) -> Value {
     serde_json::to_value(space.get::<K>(name).await).unwrap()
 }
 
@@ -112,14 +105,12 @@ async fn wait_service(space: &Space, name: &str, type_: &str, status: &str, reas
     .await
 }
 
-async fn wait_for<K>(space: &Space, name: &str, what: &str, check: impl Fn(&Value) -> bool) -> Value
-where
-    K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + serde::Serialize
-        + DeserializeOwned
-        + std::fmt::Debug,
-{
+async fn wait_for<K: Namespaced + Serialize>(
+    space: &Space,
+    name: &str,
+    what: &str,
+    check: impl Fn(&Value) -> bool,
+) -> Value {
     let current = |object: &Value| {
         object["status"]["observedGeneration"] == object["metadata"]["generation"] && check(object)
     };

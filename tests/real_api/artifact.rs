@@ -15,7 +15,6 @@ mod runs;
 mod workspace;
 
 use k8s_openapi::{
-    NamespaceResourceScope,
     api::{
         batch::v1::Job,
         core::v1::{Event, PersistentVolumeClaim},
@@ -26,7 +25,7 @@ use kube::{ResourceExt, api::ListParams};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use windlass_api::model::artifact::{ArtifactKind, ArtifactStatus, ModelArtifact};
-use windlass_tests::{Space, eventually, kubelet::Ending, until};
+use windlass_tests::{Namespaced, Space, eventually, kubelet::Ending, until};
 
 const DIGEST: &str = "sha256:abcdef1234567890abcdef1234567890abcdef1234567890abcdef1234567890";
 const PUSHED: Ending<'_> = Ending { exit_code: 0, message: DIGEST };
@@ -120,13 +119,7 @@ async fn wait_claim(space: &Space, artifact: &str) -> PersistentVolumeClaim {
     until("the workspace", || async { claim(space, artifact).await.ok_or(String::new()) }).await
 }
 
-async fn wait_gone<K>(space: &Space, name: &str)
-where
-    K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + DeserializeOwned
-        + std::fmt::Debug,
-{
+async fn wait_gone<K: Namespaced>(space: &Space, name: &str) {
     eventually("its end", || space.get::<K>(name), Option::is_none).await;
 }
 

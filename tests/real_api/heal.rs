@@ -1,15 +1,12 @@
 //! What somebody edits or deletes comes back; what is not ours stays as it is.
 
-use std::fmt::Debug;
-
-use k8s_openapi::{
-    NamespaceResourceScope,
-    api::{apps::v1::Deployment, autoscaling::v2::HorizontalPodAutoscaler, core::v1::Service},
+use k8s_openapi::api::{
+    apps::v1::Deployment, autoscaling::v2::HorizontalPodAutoscaler, core::v1::Service,
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
 use serde_json::{Value, json};
 use windlass_api::foreign::http_route::HttpRoute;
-use windlass_tests::{Cluster, Operator, Space, eventually, until};
+use windlass_tests::{Cluster, Namespaced, Operator, Space, eventually, until};
 
 use crate::zis;
 
@@ -26,14 +23,7 @@ async fn everything(space: &Space) {
         .await;
 }
 
-async fn heals<K>(space: &Space, name: &str, edit: Value)
-where
-    K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + Serialize
-        + DeserializeOwned
-        + Debug,
-{
+async fn heals<K: Namespaced + Serialize>(space: &Space, name: &str, edit: Value) {
     let kind = K::kind(&()).into_owned();
     let spec = |object: &K| serde_json::to_value(object).unwrap()["spec"].clone();
     let before: K = until(&kind, || async { space.get(name).await.ok_or(String::new()) }).await;

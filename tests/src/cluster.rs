@@ -14,7 +14,7 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use xtask::cluster::{Assets, ControlPlane, Options};
+use xtask::cluster::{Assets, ControlPlane, Kserve, Options, find_kserve};
 
 /// The definitions of others that the shared cluster has.
 pub const FOREIGN: [&str; 5] =
@@ -85,6 +85,12 @@ impl Cluster {
         &mut self.private.as_mut().expect("only a private cluster may be broken").0
     }
 
+    /// KServe's own controller, for a private cluster with its definitions.
+    pub fn add_kserve(&mut self) -> Option<Kserve> {
+        let program = found(find_kserve())?;
+        Some(Kserve::add_to(self.plane(), &program).unwrap())
+    }
+
     pub fn apply_crds(&self, names: &[&str]) {
         xtask::cluster::apply_crds(&self.assets, &self.kubeconfig, names).unwrap();
     }
@@ -116,6 +122,23 @@ impl Cluster {
     }
 }
 
+/// A kind whose objects can be read in a namespace.
+pub trait Namespaced:
+    kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+    + Clone
+    + DeserializeOwned
+    + std::fmt::Debug
+{
+}
+
+impl<K> Namespaced for K where
+    K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug
+{
+}
+
 /// A namespace of one test, with short ways to its objects.
 #[derive(Clone)]
 pub struct Space {
@@ -131,69 +154,32 @@ impl Space {
         Api::namespaced(self.client.clone(), &self.name)
     }
 
-    pub async fn get<K>(&self, name: &str) -> Option<K>
-    where
-        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
-            + Clone
-            + DeserializeOwned
-            + std::fmt::Debug,
-    {
+    pub async fn get<K: Namespaced>(&self, name: &str) -> Option<K> {
         self.api().get_opt(name).await.unwrap()
     }
 
-    pub async fn names<K>(&self) -> Vec<String>
-    where
-        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
-            + Clone
-            + DeserializeOwned
-            + std::fmt::Debug,
-    {
+    pub async fn names<K: Namespaced>(&self) -> Vec<String> {
         let found = self.api::<K>().list(&ListParams::default()).await.unwrap();
         found.items.iter().map(kube::ResourceExt::name_any).collect()
     }
 
-    pub async fn create<K>(&self, object: &K) -> K
-    where
-        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
-            + Clone
-            + Serialize
-            + DeserializeOwned
-            + std::fmt::Debug,
-    {
+    pub async fn create<K: Namespaced + Serialize>(&self, object: &K) -> K {
         self.api().create(&PostParams::default(), object).await.unwrap()
     }
 
     /// A merge patch, as a user's edit is.
-    pub async fn edit<K>(&self, name: &str, patch: Value) -> K
-    where
-        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
-            + Clone
-            + DeserializeOwned
-            + std::fmt::Debug,
-    {
+    pub async fn edit<K: Namespaced>(&self, name: &str, patch: Value) -> K {
         let params = PatchParams { field_manager: Some("somebody".into()), ..Default::default() };
         self.api().patch(name, &params, &Patch::Merge(&patch)).await.unwrap()
     }
 
-    pub async fn edit_status<K>(&self, name: &str, patch: Value) -> K
-    where
-        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
-            + Clone
-            + DeserializeOwned
-            + std::fmt::Debug,
-    {
+    pub async fn edit_status<K: Namespaced>(&self, name: &str, patch: Value) -> K {
         let params = PatchParams::default();
         let patch = serde_json::json!({ "status": patch });
         self.api().patch_status(name, &params, &Patch::Merge(&patch)).await.unwrap()
     }
 
-    pub async fn delete<K>(&self, name: &str)
-    where
-        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
-            + Clone
-            + DeserializeOwned
-            + std::fmt::Debug,
-    {
+    pub async fn delete<K: Namespaced>(&self, name: &str) {
         let params = DeleteParams::background();
         drop(self.api::<K>().delete(name, &params).await.unwrap());
     }
@@ -214,8 +200,13 @@ pub fn binary() -> PathBuf {
 }
 
 fn assets() -> Option<Assets> {
-    match Assets::find() {
-        Ok(assets) => Some(assets),
+    found(Assets::find())
+}
+
+/// `None`, said aloud, where something cannot be had and need not be.
+fn found<T, E: std::fmt::Display>(answer: Result<T, E>) -> Option<T> {
+    match answer {
+        Ok(found) => Some(found),
         Err(reason) if xtask::test::required("real-api") => panic!("{reason:#}"),
         Err(reason) => {
             eprintln!("skipped: {reason:#}");

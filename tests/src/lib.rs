@@ -13,6 +13,6 @@ pub mod logs;
 pub mod operator;
 pub mod wait;
 
-pub use cluster::{Cluster, Space};
+pub use cluster::{Cluster, Namespaced, Space};
 pub use operator::Operator;
 pub use wait::{eventually, until};

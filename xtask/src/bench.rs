@@ -37,10 +37,10 @@ pub const HELP: &str = "\
 cargo xtask bench converge --services N [OPTIONS]
 
 How long the operator takes from its start until each of N objects has its children and a status,
-beside a bare writer that sends the same objects to the API server, 32 at a time. Each of the two
-gets a fresh etcd and API server, without nodes and without a controller manager. Prints one line of
-JSON on standard output and its progress on standard error. The fields are explained in
-CONTRIBUTING.md.
+beside a bare writer that sends the same objects to the API server, 32 at a time, once before and
+once after. Each of the three gets a fresh etcd and API server, without nodes and without a
+controller manager. Prints one line of JSON on standard output and its progress on standard error.
+The fields are explained in CONTRIBUTING.md.
 
   --services N       how many objects
   --manifest FILE    the object, of any kind of ours, under N names;

@@ -11,17 +11,19 @@ mod build;
 mod control_plane;
 mod crds;
 mod keys;
+mod kserve;
 mod nodes;
 mod process;
 pub mod standing;
 mod wait;
 
 pub(crate) use assets::KUBERNETES_VERSION;
-pub use assets::{Assets, NodeAssets, ensure_helm, find_helm};
+pub use assets::{Assets, NodeAssets, ensure_helm, ensure_kserve, find_helm, find_kserve};
 #[cfg(feature = "bench")]
 pub(crate) use control_plane::free_port;
 pub use control_plane::{ControlPlane, Options};
 pub use crds::{CRD_SETS, apply_crds, ensure_crds};
+pub use kserve::Kserve;
 pub use nodes::Nodes;
 pub use process::Lifetime;
 pub(crate) use process::Process;

@@ -7,7 +7,8 @@ use anyhow::Result;
 use xtask::{
     bench, check,
     cluster::{
-        Assets, CRD_SETS, ControlPlane, NodeAssets, Options, ensure_crds, ensure_helm, standing,
+        Assets, CRD_SETS, ControlPlane, NodeAssets, Options, ensure_crds, ensure_helm,
+        ensure_kserve, standing,
     },
     demo, generate, test, tidy, types,
     workspace::project_root,
@@ -26,7 +27,7 @@ cargo xtask COMMAND
   types                      write the type table of the embedded API from a real one
   test [-- NEXTEST ARGS]     every tier of tests this machine can run, with counts
 
-  cluster build [--all]      build what a control plane needs; --all: fake nodes, Helm too
+  cluster build [--all]      build what a control plane needs; --all: fake nodes, Helm, KServe too
   cluster up [--nodes] [--crds NAME,...]
                              a control plane that stays; --nodes: two fake GPU nodes
   cluster status             what of it runs (exit 1 if not all of it)
@@ -123,7 +124,7 @@ fn build(all: bool) -> Result<()> {
     if all {
         let nodes = NodeAssets::ensure()?;
         println!("{}\n{}", nodes.kube_scheduler.display(), nodes.kwok.display());
-        println!("{}", ensure_helm()?.display());
+        println!("{}\n{}", ensure_helm()?.display(), ensure_kserve()?.display());
     }
     for folder in ensure_crds(&CRD_SETS)? {
         println!("{}", folder.display());

@@ -18,7 +18,7 @@ use std::{
 use anyhow::{Context, Result};
 
 use crate::{
-    cluster::{Assets, ControlPlane, NodeAssets, Options, ensure_crds, ensure_helm},
+    cluster::{Assets, ControlPlane, NodeAssets, Options, ensure_crds, ensure_helm, ensure_kserve},
     tidy::{File, tracked_files},
     workspace::{build, project_root, target_folder},
 };
@@ -77,8 +77,10 @@ impl RealApi {
     fn start() -> Result<RealApi> {
         let assets = Assets::ensure()?;
         ensure_crds(&SHARED_CRDS)?;
-        // Only the tests of the chart and of the demo need these, and say so if they cannot run.
-        for extra in [ensure_helm().err(), NodeAssets::ensure().err()].into_iter().flatten() {
+        // Only the tests of the chart, of the demo and of KServe need these, and say so if they cannot
+        // run.
+        let extras = [ensure_helm().err(), NodeAssets::ensure().err(), ensure_kserve().err()];
+        for extra in extras.into_iter().flatten() {
             eprintln!("xtask: {extra:#}");
         }
         let dir = target_folder()?.join(format!("real-api-{}", std::process::id()));

@@ -48,6 +48,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
 }
 
 /// A derived definition as it is to be installed. Names are free, as they have always been.
-fn finish_crd(crd: CustomResourceDefinition) -> CustomResourceDefinition {
+fn finish_crd(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    crd.spec.names.categories = Some(["aim", "all"].map(str::to_owned).to_vec());
     schema::finish_crd(crd, None, |root| root.required = None)
 }

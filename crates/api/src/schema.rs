@@ -1,7 +1,5 @@
 //! Schema pieces that schemars does not know: validation rules in CEL, quantities, null handling.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
     ValidationRule,
@@ -67,11 +65,17 @@ pub(crate) fn finish_crd(
 }
 
 /// What the root of every definition has in common: no nulls, no title that only repeats the kind,
-/// and conditions with the limits that Kubernetes sets for them and a derive does not know.
+/// and conditions, one of each type, with the limits that Kubernetes sets for them and a derive does
+/// not know.
 fn finish(root: &mut JSONSchemaProps) {
     forbid_null(root);
     root.title = None;
-    if let Some(condition) = condition_of(root) {
+    let Some(conditions) = conditions_of(root) else { return };
+    conditions.x_kubernetes_list_type = Some("map".to_owned());
+    conditions.x_kubernetes_list_map_keys = Some(vec!["type".to_owned()]);
+    if let Some(JSONSchemaPropsOrArray::Schema(condition)) = &mut conditions.items
+        && let Some(condition) = &mut condition.properties
+    {
         let mut limit = |field: &str, limit: fn(&mut JSONSchemaProps)| {
             if let Some(field) = condition.get_mut(field) {
                 limit(field);
@@ -94,13 +98,9 @@ fn finish(root: &mut JSONSchemaProps) {
     }
 }
 
-fn condition_of(root: &mut JSONSchemaProps) -> Option<&mut BTreeMap<String, JSONSchemaProps>> {
+fn conditions_of(root: &mut JSONSchemaProps) -> Option<&mut JSONSchemaProps> {
     let status = root.properties.as_mut()?.get_mut("status")?;
-    let conditions = status.properties.as_mut()?.get_mut("conditions")?;
-    match conditions.items.as_mut()? {
-        JSONSchemaPropsOrArray::Schema(item) => item.properties.as_mut(),
-        JSONSchemaPropsOrArray::Schemas(_) => None,
-    }
+    status.properties.as_mut()?.get_mut("conditions")
 }
 
 /// Makes every field non-nullable.

@@ -42,9 +42,11 @@ pub use unchanging::Unchanging;
 /// Tells a changed object of [`Strategy::Recreate`].
 pub const SPEC_HASH: &str = "windlass.dev/spec-hash";
 
-/// Writes of one controller on their way at once. An API server does not get faster by more of them,
-/// and each needs a connection with its buffers at both ends.
-const AT_ONCE: usize = 32;
+/// Writes of one controller on their way at once. Each needs a connection with its buffers at both
+/// ends, so not too many; but some wait for long without giving the API server work: one that gives
+/// rights (a Role, a binding) or an address (a Service) takes ten times as long as others there, and
+/// 32 left it idle.
+const AT_ONCE: usize = 64;
 
 /// With this version in the body, an apply creates the object or fails: if there is one, its version
 /// is another. So an object that somebody else made in the same moment is never overwritten.
@@ -380,13 +382,10 @@ impl Applier {
             let message = format!("delete failed for {} {}: {text}", removal.kind, removal.key);
             Error { message, ..categorise_write(&error) }
         };
-        let unseen = match &removal.how {
-            Look::First => None,
-            Look::Never => Some(None),
-            Look::Known { uid } => Some(Some(uid.clone())),
-        };
-        if let Some(uid) = unseen {
-            return self.delete_unseen(removal, uid).await.map_err(failed);
+        match &removal.how {
+            Look::First => {}
+            Look::Never => return self.delete_blind(removal).await.map_err(failed),
+            Look::Known { uid } => return self.delete_known(removal, uid).await.map_err(failed),
         }
         let live = self.live(&removal.kind, &removal.key).await.map_err(failed)?;
         let Some(live) = live else { return Ok(Step::Unchanged) };

@@ -3,25 +3,20 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
-
-use futures::future::BoxFuture;
 
 use crate::{
     domain::{Watch, Whose},
-    error::Error,
-    fetch::{Reader, Selector},
-    health::pods::LogKey,
+    fetch::Notes,
     kind::{Kind, ObjectKey},
-    object::Object,
 };
 
 /// The questions of a controller's objects about what others own.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
-    /// The kinds about which questions are kept.
-    kinds: HashSet<Kind>,
+    /// The kinds about which questions are kept, and which of them: all, or those by name.
+    kinds: HashMap<Kind, Whose>,
     state: Mutex<State>,
 }
 
@@ -40,13 +35,14 @@ enum Question {
 
 impl Asked {
     pub(crate) fn new(watches: &[Watch]) -> Self {
-        let others = watches.iter().filter(|watch| watch.whose == Whose::Anyones);
-        Self { kinds: others.map(|watch| watch.kind.clone()).collect(), state: Mutex::default() }
+        let others = watches.iter().filter(|watch| watch.whose != Whose::Ours);
+        let kinds = others.map(|watch| (watch.kind.clone(), watch.whose)).collect();
+        Self { kinds, state: Mutex::default() }
     }
 
     /// Those who want to know that this object has changed.
     pub(crate) fn askers(&self, kind: &Kind, key: &ObjectKey) -> HashSet<ObjectKey> {
-        if !self.kinds.contains(kind) {
+        if !self.kinds.contains_key(kind) {
             return HashSet::new();
         }
         let state = self.lock();
@@ -97,17 +93,16 @@ impl State {
     }
 }
 
-/// Reads for one object through another reader, and takes note of what it asks for.
+/// Takes note of what one object asks for.
 pub(crate) struct Asking<'r> {
-    reader: &'r dyn Reader,
     asked: &'r Asked,
     asker: &'r ObjectKey,
     questions: Mutex<HashSet<Question>>,
 }
 
 impl<'r> Asking<'r> {
-    pub(crate) fn new(reader: &'r dyn Reader, asked: &'r Asked, asker: &'r ObjectKey) -> Self {
-        Self { reader, asked, asker, questions: Mutex::default() }
+    pub(crate) fn new(asked: &'r Asked, asker: &'r ObjectKey) -> Self {
+        Self { asked, asker, questions: Mutex::default() }
     }
 
     /// What earlier passes have asked for no longer counts.
@@ -116,59 +111,23 @@ impl<'r> Asking<'r> {
         self.asked.lock().keep(self.asker, questions);
     }
 
-    fn note(&self, kind: &Kind, question: impl FnOnce() -> Question) {
-        if self.asked.kinds.contains(kind) {
-            let question = question();
-            self.asked.note(self.asker, &question);
-            self.questions.lock().unwrap_or_else(PoisonError::into_inner).insert(question);
-        }
-    }
-
-    fn note_all(&self, kind: &Kind, namespace: Option<&str>) {
-        self.note(kind, || Question::All(kind.clone(), namespace.map(str::to_owned)));
+    fn note(&self, question: Question) {
+        self.asked.note(self.asker, &question);
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner).insert(question);
     }
 }
 
-impl Reader for Asking<'_> {
-    fn get<'a>(
-        &'a self,
-        kind: &'a Kind,
-        key: &'a ObjectKey,
-    ) -> BoxFuture<'a, Result<Option<Arc<Object>>, Error>> {
-        self.note(kind, || Question::One(kind.clone(), key.clone()));
-        self.reader.get(kind, key)
+impl Notes for Asking<'_> {
+    fn one(&self, kind: &Kind, key: &ObjectKey) {
+        if self.asked.kinds.contains_key(kind) {
+            self.note(Question::One(kind.clone(), key.clone()));
+        }
     }
 
-    fn list<'a>(
-        &'a self,
-        kind: &'a Kind,
-        namespace: Option<&'a str>,
-        selector: &'a Selector,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Object>>, Error>> {
-        self.note_all(kind, namespace);
-        self.reader.list(kind, namespace, selector)
-    }
-
-    fn list_now<'a>(
-        &'a self,
-        kind: &'a Kind,
-        namespace: Option<&'a str>,
-        selector: &'a Selector,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Object>>, Error>> {
-        self.note_all(kind, namespace);
-        self.reader.list_now(kind, namespace, selector)
-    }
-
-    fn log<'a>(&'a self, key: &'a LogKey) -> BoxFuture<'a, Result<String, Error>> {
-        self.reader.log(key)
-    }
-
-    fn output<'a>(&'a self, key: &'a LogKey) -> BoxFuture<'a, Result<Vec<u8>, Error>> {
-        self.reader.output(key)
-    }
-
-    fn serves(&self, kind: &Kind) -> bool {
-        self.reader.serves(kind)
+    fn all(&self, kind: &Kind, namespace: Option<&str>) {
+        if self.asked.kinds.get(kind) == Some(&Whose::Anyones) {
+            self.note(Question::All(kind.clone(), namespace.map(str::to_owned)));
+        }
     }
 }
 

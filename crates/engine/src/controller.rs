@@ -46,6 +46,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Clone)]
 pub struct Runtime {
     pub client: Client,
+    /// For watches; one that leaves it to them when to try again.
+    pub watching: Client,
     pub apis: Apis,
     pub metrics: Metrics,
     pub clock: Clock,
@@ -201,7 +203,7 @@ impl<D: Domain> Shared<D> {
         let scope =
             Scoped { kind: kind.clone(), selector, namespaces: self.runtime.namespaces.clone() };
         let watcher = Watcher {
-            client: self.runtime.client.clone(),
+            client: self.runtime.watching.clone(),
             scope,
             cache: self.pipeline.cache.clone(),
             metrics: self.runtime.metrics.clone(),

@@ -138,6 +138,9 @@ pub enum Whose {
     Ours,
     /// All of them; they wake also those whose last pass has asked for them.
     Anyones,
+    /// All of them; they wake also those whose last pass has asked for them by their names. Who has
+    /// looked through all of them is not woken, and has to find out about new ones by itself.
+    Named,
 }
 
 /// What the operator does with objects of a kind; the shipped rights follow from it.

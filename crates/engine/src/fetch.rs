@@ -1,6 +1,7 @@
 //! Reading the cluster: failures are values, so that composing always happens.
 
 mod documents;
+mod noting;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,6 +17,7 @@ use crate::{
 };
 
 pub use documents::{Documents, Serves};
+pub use noting::{Notes, Noting};
 
 /// The only way to read: watch caches and the API in production, a folder of YAML in tests.
 /// It cannot write, so there is no API behaviour to imitate badly.

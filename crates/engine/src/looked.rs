@@ -6,15 +6,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
-use futures::future::BoxFuture;
-
 use crate::{
-    error::Error,
-    fetch::{Reader, Selector},
-    health::pods::LogKey,
+    fetch::Notes,
     kind::{Kind, ObjectKey},
     object::Object,
 };
@@ -31,62 +27,12 @@ impl Looked {
         let known = known.get(&(kind.clone(), live.key.clone()));
         known.is_some_and(|generation| *generation != live.generation)
     }
+}
 
-    fn note(&self, kind: &Kind, object: &Object) {
+impl Notes for Looked {
+    fn found(&self, kind: &Kind, object: &Object) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.entry((kind.clone(), object.key.clone())).or_insert(object.generation);
-    }
-}
-
-/// Reads through another reader and takes note.
-pub(crate) struct Noting<'r> {
-    pub(crate) reader: &'r dyn Reader,
-    pub(crate) looked: Looked,
-}
-
-impl Reader for Noting<'_> {
-    fn get<'a>(
-        &'a self,
-        kind: &'a Kind,
-        key: &'a ObjectKey,
-    ) -> BoxFuture<'a, Result<Option<Arc<Object>>, Error>> {
-        Box::pin(async move {
-            let found = self.reader.get(kind, key).await?;
-            if let Some(object) = &found {
-                self.looked.note(kind, object);
-            }
-            Ok(found)
-        })
-    }
-
-    fn list<'a>(
-        &'a self,
-        kind: &'a Kind,
-        namespace: Option<&'a str>,
-        selector: &'a Selector,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Object>>, Error>> {
-        self.reader.list(kind, namespace, selector)
-    }
-
-    fn list_now<'a>(
-        &'a self,
-        kind: &'a Kind,
-        namespace: Option<&'a str>,
-        selector: &'a Selector,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Object>>, Error>> {
-        self.reader.list_now(kind, namespace, selector)
-    }
-
-    fn log<'a>(&'a self, key: &'a LogKey) -> BoxFuture<'a, Result<String, Error>> {
-        self.reader.log(key)
-    }
-
-    fn output<'a>(&'a self, key: &'a LogKey) -> BoxFuture<'a, Result<Vec<u8>, Error>> {
-        self.reader.output(key)
-    }
-
-    fn serves(&self, kind: &Kind) -> bool {
-        self.reader.serves(kind)
     }
 }
 
@@ -105,9 +51,9 @@ mod tests {
     #[test]
     fn a_plan_is_outdated_by_another_spec_and_by_nothing_else() {
         let (kind, looked) = (Kind::of::<Deployment>(), Looked::default());
-        looked.note(&kind, &deployment("a", 1));
+        looked.found(&kind, &deployment("a", 1));
         // Read once more in the same look: what was planned may rest on either.
-        looked.note(&kind, &deployment("a", 2));
+        looked.found(&kind, &deployment("a", 2));
         assert!(!looked.is_outdated_by(&kind, &deployment("a", 1)));
         assert!(looked.is_outdated_by(&kind, &deployment("a", 2)));
         assert!(!looked.is_outdated_by(&kind, &deployment("b", 2)), "it was not looked at");

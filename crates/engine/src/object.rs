@@ -29,6 +29,21 @@ pub struct Object {
     packed: Box<[u8]>,
 }
 
+/// The owner that manages the object of this metadata, if it has one.
+pub fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
+    managing(metadata.owner_references.as_deref().unwrap_or_default())
+}
+
+/// Whether the object of this metadata is managed by this very owner, not by a namesake of it.
+pub fn is_controlled_by(metadata: &ObjectMeta, owner: &ObjectMeta) -> bool {
+    let uid = owner.uid.as_ref();
+    uid.is_some() && controller(metadata).map(|owner| &owner.uid) == uid
+}
+
+fn managing(owners: &[OwnerReference]) -> Option<&OwnerReference> {
+    owners.iter().find(|owner| owner.controller == Some(true))
+}
+
 /// The JSON text does not fit the type asked for.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {key} as {kind}")]
@@ -64,7 +79,7 @@ impl Object {
 
     /// The owner that manages this object, if it has one.
     pub fn controller(&self) -> Option<&OwnerReference> {
-        self.owners.iter().find(|owner| owner.controller == Some(true))
+        managing(&self.owners)
     }
 
     /// The name of the Deployment that a pod is of. Its set is named after both the Deployment and the

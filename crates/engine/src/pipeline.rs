@@ -22,11 +22,11 @@ use crate::{
     conditions::{ConditionSet, ConditionUpdate, Observability, Status, types},
     domain::{Domain, Health, Identity, Overall},
     error::{Error, chain},
-    fetch::Reader,
+    fetch::{Noting, Reader},
     kind::{Kind, ObjectKey},
     labels::{self, ControllerLabels},
     lease::Clock,
-    looked::{Looked, Noting},
+    looked::Looked,
     metrics::Outcome,
     names,
     object::Object,
@@ -84,7 +84,7 @@ pub async fn look<D: Domain>(
     object: &D::Object,
     now: Timestamp,
 ) -> Look<D::Observed> {
-    let noting = Noting { reader, looked: Looked::default() };
+    let noting = Noting { reader, notes: Looked::default() };
     let fetched = domain.fetch(&noting, object).instrument(debug_span!("fetch")).await;
     let observed = domain.compose(object, fetched, now);
     let mut plan = domain.plan(object, &observed);
@@ -101,7 +101,7 @@ pub async fn look<D: Domain>(
         labels::propagate(&parent_labels, &mut desired.body, &rules);
         labels::add_controller_labels(&mut desired.body, &ours);
     }
-    Look { observed, plan, health, looked: noting.looked }
+    Look { observed, plan, health, looked: noting.notes }
 }
 
 impl<D: Domain> Pipeline<D> {
@@ -151,7 +151,8 @@ impl<D: Domain> Pipeline<D> {
         tracing::Span::current().record("generation", stored.generation);
         let now = (self.clock)();
         let parent = self.parent(stored);
-        let reader = Asking::new(&self.reader, &self.asked, &stored.key);
+        let notes = Asking::new(&self.asked, &stored.key);
+        let reader = Noting { reader: &self.reader, notes };
         let mut look = look(&self.domain, &reader, object, now).await;
         let mut applied = Applied::default();
         let mut settled = false;
@@ -184,7 +185,7 @@ impl<D: Domain> Pipeline<D> {
                 break;
             }
         }
-        reader.done();
+        reader.notes.done();
         let verdict = judge(&look.health, &applied.failures, &before, stored.generation, now);
         let mut pass = conclude(&verdict, &applied, &look.plan);
         if !settled {

@@ -1,5 +1,7 @@
 //! Keeps a cache current and tells which objects have changed.
 
+mod backoff;
+
 use std::{collections::HashSet, sync::Arc};
 
 use futures::{StreamExt, stream};
@@ -11,6 +13,7 @@ use kube::{
     },
 };
 
+use self::backoff::SoonThenPatient;
 use crate::{
     cache::{Cache, Change, Versions},
     error::chain,
@@ -18,6 +21,10 @@ use crate::{
     metrics::Metrics,
     object::{Object, Watched},
 };
+
+/// Objects of one page of a listing. A page is in memory as a whole, and at the start those of all
+/// kinds are so at once.
+const PAGE: u32 = 100;
 
 /// Which objects to watch.
 #[derive(Clone, Debug)]
@@ -49,10 +56,11 @@ impl Watcher {
                 unsynced += 1;
                 let config = watcher::Config {
                     label_selector: self.scope.selector.clone(),
+                    page_size: Some(PAGE),
                     ..watcher::Config::default()
                 };
                 watcher::watcher(api, config)
-                    .default_backoff()
+                    .backoff(SoonThenPatient::default())
                     .map(move |event| (namespace.clone(), event))
                     .boxed()
             })

@@ -42,7 +42,8 @@ async fn operate(flags: Flags) -> anyhow::Result<()> {
     let metrics = Metrics::default();
     let mut registry = Registry::default();
     metrics.register(&mut registry);
-    let (client, namespace) = client::connect(&flags, metrics.clone()).await?;
+    let client::Cluster { client, watching, namespace } =
+        client::connect(&flags, metrics.clone()).await?;
 
     let stop = stop_on_signal()?;
     let apis = Apis::new(
@@ -61,6 +62,7 @@ async fn operate(flags: Flags) -> anyhow::Result<()> {
     let identity = flags::identity();
     let runtime = Runtime {
         client: client.clone(),
+        watching,
         apis,
         metrics: metrics.clone(),
         clock: Arc::new(Timestamp::now),

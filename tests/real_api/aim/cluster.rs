@@ -8,11 +8,11 @@ use windlass_api::aim::template::AimClusterServiceTemplate;
 use windlass_api::foreign::serving_runtime::ClusterServingRuntime;
 use windlass_tests::logs::LogNode;
 use windlass_tests::operator::Setup;
-use windlass_tests::{Cluster, Operator, Space, eventually};
+use windlass_tests::{Cluster, Operator, Space, eventually, kubelet};
 
 use super::{
-    ANSWER, answer, condition, create_config, create_service, image_spec, object, see, wait_for,
-    wait_service,
+    ANSWER, ENDED_WELL, answer, condition, create_config, create_service, create_template,
+    image_spec, jobs, object, pods_of, see, wait_for, wait_service, wait_template,
 };
 
 async fn create<K>(space: &Space, kind: &str, name: &str, spec: Value)
@@ -28,9 +28,9 @@ where
     api.create(&PostParams::default(), &object).await.unwrap();
 }
 
-async fn template(space: &Space) -> Value {
+async fn template(space: &Space, name: &str) -> Value {
     let api: Api<AimClusterServiceTemplate> = Api::all(space.client.clone());
-    serde_json::to_value(api.get("tiny").await.unwrap()).unwrap()
+    serde_json::to_value(api.get(name).await.unwrap()).unwrap()
 }
 
 /// Everything that belongs to the cluster, and KServe comes last (w30).
@@ -53,7 +53,7 @@ async fn templates_of_the_cluster_serve_every_namespace_and_kserve_may_come_late
     create::<AimClusterServiceTemplate>(&space, kind, "tiny", spec).await;
     answer(&space, &node, "tiny", ANSWER).await;
     let is_available = |object: &Value| object["status"]["status"] == "Available";
-    eventually("an answer", || template(&space), is_available).await;
+    eventually("an answer", || template(&space, "tiny"), is_available).await;
 
     create_config(&space, "default", json!({ "serviceAccountName": "runner" })).await;
     create_service(&space, "chat", json!({})).await;
@@ -74,4 +74,22 @@ async fn templates_of_the_cluster_serve_every_namespace_and_kserve_may_come_late
     eventually("a runtime", runtime, Option::is_some).await;
     let routed = |object: &Value| object["status"]["routing"]["path"].is_string();
     wait_for::<AimService>(&space, "chat", "a path", routed).await;
+    namesakes(&space, &node).await;
+}
+
+/// One of the cluster and one of the operator's own namespace, of the same name and image: the Jobs
+/// of both lie in that namespace, and each has its own.
+async fn namesakes(space: &Space, node: &LogNode) {
+    create_config(space, "plain", json!({})).await;
+    let spec = json!({ "aimImageName": "tiny-lm", "runtimeConfigName": "plain" });
+    let kind = "AIMClusterServiceTemplate";
+    create::<AimClusterServiceTemplate>(space, kind, "twin", spec.clone()).await;
+    create_template(space, "twin", spec).await;
+    let both = eventually("a Job each", || jobs(space, "twin"), |jobs| jobs.len() == 2).await;
+    for job in both {
+        kubelet::end_pod_with_log(space, &pods_of(&job), node, ENDED_WELL, ANSWER).await;
+    }
+    wait_template(space, "twin", "Available").await;
+    let is_available = |object: &Value| object["status"]["status"] == "Available";
+    eventually("an answer", || template(space, "twin"), is_available).await;
 }

@@ -219,6 +219,7 @@ async fn run<K: Ordered>(
     let millis = Duration::from_millis;
     let slow = if setup.impatient { (millis(300), millis(600)) } else { (HOUR, HOUR) };
     let runtime = Runtime {
+        watching: client.clone(),
         client,
         apis,
         metrics: Metrics::default(),

@@ -1,4 +1,5 @@
-//! The order of a run: the writer on one API server, then the operator on another.
+//! The order of a run: the writer, the operator, and the writer once more, each on an API server of
+//! its own. A machine that gets slower or faster meanwhile is slow or fast for both.
 
 use std::{
     future::Future,
@@ -80,9 +81,16 @@ struct Run<'a> {
     runtime: Runtime,
 }
 
+/// Halfway between two measurements.
+fn between(before: (Duration, Duration), after: (Duration, Duration)) -> (Duration, Duration) {
+    ((before.0 + after.0) / 2, (before.1 + after.1) / 2)
+}
+
 /// What is known once the operator has converged.
 struct Converged {
     time: Duration,
+    /// Of the API server and etcd.
+    api_cpu: Duration,
     requests: Tally,
     cpu: Option<Duration>,
     peak: Option<u64>,
@@ -91,14 +99,15 @@ struct Converged {
 impl Run<'_> {
     fn measure(&self) -> Result<Report> {
         let Arguments { services, rest, .. } = *self.arguments;
-        let writer = self.writer()?;
+        let before = self.writer("writer-before")?;
 
         let work = self.render("bench-b")?;
         let plane = self.site("operator", "bench-b")?;
         let client = self.wait(site::connect(&plane.kubeconfig()))?;
         let launch = self.launch(&plane)?;
         let mut ledger = Ledger::new(plane.audit_log(), program::user());
-        let (mut operator, converged) = self.operator(&client, &launch, &work, &mut ledger)?;
+        let (mut operator, converged) =
+            self.operator(&plane, &client, &launch, &work, &mut ledger)?;
 
         self.settle(&mut operator, &mut ledger)?;
         say(&format!("rest: counting writes for {} s", rest.as_secs()));
@@ -119,6 +128,9 @@ impl Run<'_> {
             None => None,
         };
 
+        drop(plane);
+        let after = self.writer("writer-after")?;
+        let (writer, writer_api_cpu) = between(before, after);
         let (writer, time) = (writer.as_secs_f64(), converged.time.as_secs_f64());
         Ok(Report {
             kind: self.kind().to_owned(),
@@ -126,10 +138,14 @@ impl Run<'_> {
             services,
             children_per_service: work.children_per_service(),
             writer_seconds: round(writer, 3),
+            writer_seconds_before: round(before.0.as_secs_f64(), 3),
+            writer_seconds_after: round(after.0.as_secs_f64(), 3),
             operator_seconds: round(time, 3),
             ratio: round(time / writer, 2),
             requests: Requests::of(&converged.requests, services),
             cpu_seconds: converged.cpu.map(|cpu| round(cpu.as_secs_f64(), 2)),
+            writer_api_cpu_seconds: round(writer_api_cpu.as_secs_f64(), 2),
+            operator_api_cpu_seconds: round(converged.api_cpu.as_secs_f64(), 2),
             peak_memory_mb: converged.peak.map(megabytes),
             rest_seconds: rest.as_secs(),
             writes_at_rest: at_rest.writes(),
@@ -138,26 +154,30 @@ impl Run<'_> {
         })
     }
 
-    /// The time of the bare writer. Its API server is gone afterwards, and loads nothing any more.
-    fn writer(&self) -> Result<Duration> {
+    /// The time of the bare writer, and the processor time of its API server. That is gone
+    /// afterwards, and loads nothing any more.
+    fn writer(&self, site: &str) -> Result<(Duration, Duration)> {
         let work = self.render("bench-a")?;
-        let plane = self.site("writer", "bench-a")?;
+        let plane = self.site(site, "bench-a")?;
         program::grant_secrets(&plane)?;
         let account = program::kubeconfig(&plane)?;
-        let time = self.wait(async {
+        let (time, cpu) = self.wait(async {
             let client = site::connect(&plane.kubeconfig()).await?;
             let objects = Objects::learn(&client, work.objects()).await?;
             let uids = objects.create_all(&work.parents).await?;
             // Under the operator's name: what the API server has to check of one it checks of the other.
             let objects = objects.sent_by(site::connect(&account).await?);
-            writer::write(&objects, &work, &uids).await
+            let before = site::used(&plane);
+            let time = writer::write(&objects, &work, &uids).await?;
+            Ok((time, site::used(&plane).saturating_sub(before)))
         })?;
         say(&format!("writer: {:.2} s", time.as_secs_f64()));
-        Ok(time)
+        Ok((time, cpu))
     }
 
     fn operator(
         &self,
+        plane: &ControlPlane,
         client: &Client,
         launch: &Launch,
         work: &Work,
@@ -171,6 +191,7 @@ impl Run<'_> {
             Ok((objects, statuses))
         })?;
         ledger.read()?;
+        let before = site::used(plane);
         let mut operator = launch.start(self.dir)?;
         let children: Vec<&Value> = work.all_children().collect();
         let last = self
@@ -182,6 +203,7 @@ impl Run<'_> {
         let last = last.context("the operator did not converge")?;
         let converged = Converged {
             time: last.duration_since(operator.started),
+            api_cpu: site::used(plane).saturating_sub(before),
             requests: ledger.read()?,
             cpu: operator.cpu(),
             peak: operator.peak_memory(),

@@ -47,7 +47,7 @@ pub(super) async fn connect(kubeconfig: &Path) -> Result<Client> {
 }
 
 /// Processor time of the whole control plane so far.
-fn used(plane: &ControlPlane) -> Duration {
+pub(super) fn used(plane: &ControlPlane) -> Duration {
     plane.processes().into_iter().filter_map(|(_, process)| cpu_of(process)).sum()
 }
 

@@ -14,6 +14,8 @@ pub(crate) const KUBERNETES_VERSION: &str = "v1.36.3";
 pub(super) const ETCD_VERSION: &str = "v3.6.8";
 pub(super) const KWOK_VERSION: &str = "v0.8.0";
 pub(super) const HELM_VERSION: &str = "v3.22.0";
+/// Of the CRDs as well.
+pub(super) const KSERVE_VERSION: &str = "v0.16.0";
 
 /// A program we run and did not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,7 @@ pub(super) enum Program {
     Scheduler,
     Kwok,
     Helm,
+    Kserve,
 }
 
 impl Program {
@@ -43,6 +46,7 @@ impl Program {
             Program::Scheduler => "kube-scheduler",
             Program::Kwok => "kwok",
             Program::Helm => "helm",
+            Program::Kserve => "kserve-manager",
         }
     }
 
@@ -51,6 +55,7 @@ impl Program {
             Program::Etcd => ("etcd", ETCD_VERSION),
             Program::Kwok => ("kwok", KWOK_VERSION),
             Program::Helm => ("helm", HELM_VERSION),
+            Program::Kserve => ("kserve", KSERVE_VERSION),
             _ => ("kubernetes", KUBERNETES_VERSION),
         };
         cache.join(project).join(version).join(self.name())
@@ -127,6 +132,18 @@ pub fn find_helm() -> Result<PathBuf> {
 pub fn ensure_helm() -> Result<PathBuf> {
     build::programs(&[Program::Helm])?;
     find_helm()
+}
+
+/// KServe's controller as it lies ready.
+pub fn find_kserve() -> Result<PathBuf> {
+    let [kserve] = find_all([Program::Kserve])?;
+    Ok(kserve)
+}
+
+/// KServe's controller, built with Go if it is missing.
+pub fn ensure_kserve() -> Result<PathBuf> {
+    build::programs(&[Program::Kserve])?;
+    find_kserve()
 }
 
 const HOW_TO_GET_THEM: &str = "run `cargo xtask cluster build` (needs Go) or set KUBEBUILDER_ASSETS to a folder that holds them";

@@ -15,7 +15,9 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::{
-    assets::{ETCD_VERSION, HELM_VERSION, KUBERNETES_VERSION, KWOK_VERSION, Program},
+    assets::{
+        ETCD_VERSION, HELM_VERSION, KSERVE_VERSION, KUBERNETES_VERSION, KWOK_VERSION, Program,
+    },
     process::tail,
     wait,
 };
@@ -34,7 +36,7 @@ pub(super) fn programs(wanted: &[Program]) -> Result<()> {
     let (mut kubernetes, mut others) = (Vec::new(), Vec::new());
     for program in missing(wanted)? {
         match program {
-            Program::Etcd | Program::Kwok | Program::Helm => others.push(program),
+            Program::Etcd | Program::Kwok | Program::Helm | Program::Kserve => others.push(program),
             _ => kubernetes.push(program),
         }
     }
@@ -42,6 +44,7 @@ pub(super) fn programs(wanted: &[Program]) -> Result<()> {
         match program {
             Program::Etcd => etcd()?,
             Program::Kwok => published(program, "sigs.k8s.io/kwok", KWOK_VERSION)?,
+            Program::Kserve => kserve()?,
             _ => published(program, "helm.sh/helm/v3", HELM_VERSION)?,
         }
     }
@@ -140,6 +143,35 @@ fn published(program: Program, module: &str, version: &str) -> Result<()> {
     )?;
     scratch.build(name, "-s -w", &[format!("{module}/cmd/{name}")])?;
     scratch.install(&[program])
+}
+
+/// Its manager, which is published as `cmd/manager` and built with what its own go.mod puts in place of
+/// other modules: that counts only in the module that says it.
+fn kserve() -> Result<()> {
+    let (name, module_path) = (Program::Kserve.name(), "github.com/kserve/kserve");
+    require_go(name)?;
+    let scratch = Scratch::new(name)?;
+    let manifest = module(module_path, KSERVE_VERSION)?.join("go.mod");
+    let manifest = fs::read_to_string(&manifest)
+        .with_context(|| format!("cannot read {}", manifest.display()))?;
+    let replaced = replacements(&manifest);
+    scratch.write(
+        "go.mod",
+        &format!(
+            "module windlass.dev/{name}\n\ngo 1.26\n\nrequire {module_path} {KSERVE_VERSION}\n\n{replaced}"
+        ),
+    )?;
+    scratch.build(name, "-s -w", &[format!("{module_path}/cmd/manager")])?;
+    let out = scratch.folder.join("out");
+    fs::rename(out.join("manager"), out.join(name))
+        .with_context(|| format!("cannot find {name} where it was built"))?;
+    scratch.install(&[Program::Kserve])
+}
+
+/// The lines of a go.mod that put one module in place of another.
+fn replacements(manifest: &str) -> String {
+    let is_replacement = |line: &&str| line.starts_with("replace ") && line.contains(" => ");
+    manifest.lines().filter(is_replacement).map(|line| format!("{line}\n")).collect()
 }
 
 pub(super) fn stages_folder() -> Result<PathBuf> {
@@ -318,6 +350,12 @@ mod tests {
         let manifest = kubernetes_manifest(published).unwrap();
         assert!(manifest.contains("\tk8s.io/api => k8s.io/api v0.36.3\n"), "{manifest}");
         assert!(manifest.contains("\ngo 1.26.0\n"), "{manifest}");
+    }
+
+    #[test]
+    fn what_a_manifest_replaces_is_taken_over() {
+        let published = "module m\n\nrequire a v1\n\nreplace a => b v2\n";
+        assert_eq!(replacements(published), "replace a => b v2\n");
     }
 
     #[test]

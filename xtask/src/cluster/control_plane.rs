@@ -282,6 +282,28 @@ pub(super) fn kubectl(assets: &Assets, kubeconfig: &Path) -> Command {
     command
 }
 
+/// Hands the text to `kubectl apply`.
+pub(super) fn apply_text(mut kubectl: Command, what: &str, text: &str) -> Result<()> {
+    let mut child = kubectl
+        .args(["apply", "--server-side", "-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot run kubectl to add {what}"))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        let handed = stdin.write_all(text.as_bytes());
+        handed.with_context(|| format!("cannot hand {what} to kubectl"))?;
+    }
+    let output = child
+        .wait_with_output()
+        .with_context(|| format!("cannot wait for kubectl to add {what}"))?;
+    if !output.status.success() {
+        bail!("cannot add {what}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
+}
+
 fn is_port_clash(error: &anyhow::Error) -> bool {
     format!("{error:#}").contains("address already in use")
 }
@@ -306,7 +328,8 @@ pub(crate) fn free_port() -> Result<u16> {
     bail!("cannot find a free port on 127.0.0.1")
 }
 
-fn ca_file(dir: &Path) -> PathBuf {
+/// Its certificate is good for 127.0.0.1 and for itself.
+pub(super) fn ca_file(dir: &Path) -> PathBuf {
     dir.join("certs/apiserver.crt")
 }
 

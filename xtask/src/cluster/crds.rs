@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::{Assets, build, control_plane::kubectl};
+use super::{Assets, assets::KSERVE_VERSION, build, control_plane::kubectl};
 use crate::cache;
 
 struct Set {
@@ -35,7 +35,7 @@ const SETS: [Set; 5] = [
     Set {
         name: "kserve",
         module: "github.com/kserve/kserve",
-        version: "v0.16.0",
+        version: KSERVE_VERSION,
         path: "config/crd/full",
     },
     Set {

@@ -1,17 +1,13 @@
 //! Fake nodes: kube-scheduler places pods, kwok reports them ready, and nothing runs.
 
-use std::{
-    io::Write,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{path::Path, process::Command};
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 
 use super::{
     ControlPlane, NodeAssets,
     build::yaml_files,
-    control_plane::{Arguments, free_port},
+    control_plane::{Arguments, apply_text, free_port},
     process::{Lifetime, Process},
 };
 
@@ -57,27 +53,9 @@ pub(super) fn start(
         arguments.path("--config", &stage);
     }
     let kwok = Process::start("kwok", &assets.kwok, arguments.0, dir, lifetime)?;
-    add_nodes(kubectl)?;
-    Ok([scheduler, kwok])
-}
-
-fn add_nodes(mut kubectl: Command) -> Result<()> {
     let nodes: Vec<String> = (1..=COUNT).map(node).collect();
-    let mut child = kubectl
-        .args(["apply", "--server-side", "-f", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("cannot run kubectl to add nodes")?;
-    if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(nodes.join("---\n").as_bytes()).context("cannot hand nodes to kubectl")?;
-    }
-    let output = child.wait_with_output().context("cannot wait for kubectl to add nodes")?;
-    if !output.status.success() {
-        bail!("cannot add nodes: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(())
+    apply_text(kubectl, "nodes", &nodes.join("---\n"))?;
+    Ok([scheduler, kwok])
 }
 
 /// A machine with eight GPUs of 80 GB, as the GPU operator labels it.

@@ -5,14 +5,15 @@ use serde_json::Value;
 use super::Finding;
 
 /// Each crate of ours with those it may use. A new crate is added here with its arrows.
-const ARROWS: [(&str, &[&str]); 6] = [
+const ARROWS: [(&str, &[&str]); 7] = [
     ("windlass-api", &[]),
     ("windlass-engine", &[]),
     ("windlass-domains", &["windlass-api", "windlass-engine"]),
-    ("windlass", &["windlass-api", "windlass-engine", "windlass-domains"]),
+    ("windlass-local", &[]),
+    ("windlass", &["windlass-api", "windlass-engine", "windlass-domains", "windlass-local"]),
     (
         "windlass-tests",
-        &["windlass-api", "windlass-engine", "windlass-domains", "windlass", "xtask"],
+        &["windlass-api", "windlass-engine", "windlass-domains", "windlass-local", "windlass", "xtask"],
     ),
     ("xtask", &[]),
 ];

@@ -30,8 +30,6 @@ const PHASES: [&str; 4] = ["Pending", "Progressing", "Available", "Failed"];
     root = "AimTemplateCache",
     plural = "aimtemplatecaches",
     shortname = "aimtc",
-    category = "aim",
-    category = "all",
     namespaced,
     doc = "The models of a template, kept on volumes.",
     status = "TemplateCacheStatus",
@@ -80,7 +78,6 @@ pub struct TemplateCacheStatus {
     pub observed_generation: Option<i64>,
 
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 
     /// The runtime config in effect.
@@ -106,8 +103,6 @@ pub struct TemplateCacheStatus {
     kind = "ModelCache",
     plural = "modelcaches",
     shortname = "mc",
-    category = "aim",
-    category = "all",
     namespaced,
     doc = "A model, kept on a volume.",
     status = "ModelCacheStatus",
@@ -161,7 +156,6 @@ pub struct ModelCacheStatus {
     pub observed_generation: Option<i64>,
 
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 
     /// Overall state in one word.

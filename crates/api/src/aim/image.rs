@@ -25,8 +25,6 @@ use super::{DEFAULT_RUNTIME_CONFIG, fields};
     root = "AimImage",
     plural = "aimimages",
     shortname = "aimimg",
-    category = "aim",
-    category = "all",
     namespaced,
     doc = "A container image that serves a model.",
     status = "ImageStatus",
@@ -75,8 +73,6 @@ read_absent_as_default!(AimImageSpec);
     root = "AimClusterImage",
     plural = "aimclusterimages",
     shortname = "aimclimg",
-    category = "aim",
-    category = "all",
     status = "ImageStatus",
     schema = "disabled",
     derive = "Default",
@@ -93,7 +89,6 @@ pub struct ImageStatus {
     pub observed_generation: Option<i64>,
 
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,7 +100,7 @@ pub(super) fn crd() -> CustomResourceDefinition {
 }
 
 pub(super) fn cluster_crd() -> CustomResourceDefinition {
-    let named = AimClusterImage::crd();
+    let named = super::finish_crd(AimClusterImage::crd());
     let mut crd = crd();
     crd.metadata.name = named.metadata.name;
     crd.spec.names = named.spec.names;

@@ -55,8 +55,6 @@ pub struct Routing {
     root = "AimRuntimeConfig",
     plural = "aimruntimeconfigs",
     shortname = "aimrcfg",
-    category = "aim",
-    category = "all",
     namespaced,
     doc = "What the services and templates of a namespace run with.",
     status = "RuntimeConfigStatus",
@@ -91,8 +89,6 @@ read_absent_as_default!(AimRuntimeConfigSpec);
     root = "AimClusterRuntimeConfig",
     plural = "aimclusterruntimeconfigs",
     shortname = "aimcrcfg",
-    category = "aim",
-    category = "all",
     doc = "What services and templates run with where their namespace has no config of its own.",
     status = "RuntimeConfigStatus",
     derive = "Default",
@@ -120,7 +116,6 @@ pub struct RuntimeConfigStatus {
     pub observed_generation: Option<i64>,
 
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }
 

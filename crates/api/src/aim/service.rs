@@ -29,8 +29,6 @@ use crate::foreign::http_route::ParentReference;
     root = "AimService",
     plural = "aimservices",
     shortname = "aimsvc",
-    category = "aim",
-    category = "all",
     namespaced,
     doc = "A model of the catalogue, served as a template says.",
     status = "ServiceStatus",
@@ -124,7 +122,6 @@ pub struct ServiceStatus {
     pub observed_generation: Option<i64>,
 
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 
     /// The runtime config in effect.

@@ -87,6 +87,18 @@ pub(crate) fn discovery_job(template: &str, aim_image_name: &str, image: &str) -
     format!("discover-{}-{}", stem(template, MAX_JOB_STEM), hash(&identity, HASH_DIGITS))
 }
 
+/// Name of the Job where another has taken that of [`discovery_job`]: `kind` tells the two templates
+/// apart that would have the same.
+pub(crate) fn discovery_job_beside(
+    kind: &str,
+    template: &str,
+    aim_image_name: &str,
+    image: &str,
+) -> String {
+    let identity = format!("{kind}\0{template}\0{aim_image_name}\0{image}");
+    format!("discover-{}-{}", stem(template, MAX_JOB_STEM), hash(&identity, HASH_DIGITS))
+}
+
 /// The beginning of a name; what is cut off must not leave a mark that no name may have there.
 fn stem(name: &str, max: usize) -> &str {
     if name.len() <= max {

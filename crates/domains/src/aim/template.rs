@@ -110,6 +110,8 @@ impl<K: TemplateKind<Scope: TypedScope>> Domain for TemplateDomain<K> {
             access: Access::Read,
             whose: Whose::Anyones,
         };
+        // A template is woken by the service that it rests on, not by all of its namespace.
+        let by_name = |kind| Watch { whose: Whose::Named, ..read(kind) };
         vec![
             ours(Kind::of::<Job>(), Need::Required),
             ours(runtime_kind(K::Scope::SCOPE), Need::Optional),
@@ -117,7 +119,7 @@ impl<K: TemplateKind<Scope: TypedScope>> Domain for TemplateDomain<K> {
             read(Kind::of::<AimClusterImage>()),
             read(Kind::of::<AimRuntimeConfig>()),
             read(Kind::of::<AimClusterRuntimeConfig>()),
-            read(Kind::of::<AimService>()),
+            by_name(Kind::of::<AimService>()),
         ]
     }
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::foreign::http_route::ParentReference;
 use windlass_api::model::model_service::{ModelService, Role as RoleSpec};
 use windlass_engine::fetch::Fetched;
+use windlass_engine::object::controller;
 
 use super::epp_config::ConfigFile;
 use super::fetch::Answers;
@@ -188,16 +189,6 @@ pub(super) fn check_owner(
         }
     }
     Ok(())
-}
-
-fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
-    metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
-}
-
-/// Whether an object is controlled by this very service.
-pub(super) fn is_owned(service: &ModelService, metadata: &ObjectMeta) -> bool {
-    let uid = service.metadata.uid.as_ref();
-    uid.is_some() && controller(metadata).map(|owner| &owner.uid) == uid
 }
 
 /// `<namespace>-<picker>` may be made up in two ways, so the labels have to agree too.

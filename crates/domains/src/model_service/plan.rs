@@ -14,6 +14,7 @@ use windlass_api::foreign::service_monitor::ServiceMonitor;
 use windlass_api::model::model_service::ModelService;
 use windlass_engine::domain::Cleanup;
 use windlass_engine::fetch::Fetched;
+use windlass_engine::object::is_controlled_by;
 use windlass_engine::plan::{Ownership, Plan, Strategy, When};
 
 use super::compose::{self, ClusterRbac, Meaning, Observed, Refusal, live, stays};
@@ -110,7 +111,8 @@ fn apply_account(
     let secret = epp_token_secret::epp_token_secret(names, uid);
     // Its account first; the token then follows in the next look.
     let tells = wanted.token_secret && !token_is_gone(observed);
-    let mut ours = account.filter(|live| compose::is_owned(object, &live.metadata)).into_iter();
+    let mut ours =
+        account.filter(|live| is_controlled_by(&live.metadata, &object.metadata)).into_iter();
     if tells && ours.any(|live| !epp_service_account::tells_of_token(names, live)) {
         plan.create_blind_first(&secret);
     } else if tells && token_mark(observed) != Some(generation(object)) {
@@ -127,7 +129,7 @@ fn token_is_gone(observed: &Observed) -> bool {
 /// The operator before us left no mark, so once, as we take its picker over, there may be one.
 fn may_have_token(object: &ModelService, observed: &Observed) -> bool {
     let is_its = |epp: &Deployment| {
-        compose::is_owned(object, &epp.metadata) && !revision::is_marked(&epp.metadata)
+        is_controlled_by(&epp.metadata, &object.metadata) && !revision::is_marked(&epp.metadata)
     };
     token_mark(observed).is_some() || live(&observed.answers.epp).is_some_and(is_its)
 }
@@ -231,8 +233,9 @@ fn remove(plan: &mut Plan, object: &ModelService, observed: &Observed, meaning: 
         plan.delete::<DestinationRule>(namespace, names.epp(), after);
     }
     let legacy = answers.legacy_pool.as_ref().and_then(Fetched::found);
-    if legacy.is_some_and(|pool| stays(&pool.metadata) && compose::is_owned(object, &pool.metadata))
-    {
+    if legacy.is_some_and(|pool| {
+        stays(&pool.metadata) && is_controlled_by(&pool.metadata, &object.metadata)
+    }) {
         plan.delete::<InferencePool>(namespace, names.epp(), after);
     }
     let unwanted = !wanted.token_secret && may_have_token(object, observed);

@@ -3,13 +3,16 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use super::*;
 use crate::{
     domain::{Access, Need},
-    fetch::{Documents, Serves},
+    fetch::{Documents, Noting, Reader, Selector, Serves},
 };
 
 fn asked() -> Asked {
+    asked_of(Whose::Anyones)
+}
+
+fn asked_of(whose: Whose) -> Asked {
     let kind = Kind::of::<ConfigMap>();
-    let access = Access::Read;
-    Asked::new(&[Watch { kind, need: Need::Required, access, whose: Whose::Anyones }])
+    Asked::new(&[Watch { kind, need: Need::Required, access: Access::Read, whose }])
 }
 
 fn key(name: &str) -> ObjectKey {
@@ -27,11 +30,11 @@ fn askers(asked: &Asked, name: &str) -> Vec<String> {
 async fn pass(asked: &Asked, asker: &str, names: &[&str]) {
     let nothing = Documents { objects: Vec::new(), serves: Serves::Everything };
     let (asker, kind) = (key(asker), Kind::of::<ConfigMap>());
-    let reader = Asking::new(&nothing, asked, &asker);
+    let reader = Noting { reader: &nothing, notes: Asking::new(asked, &asker) };
     for name in names {
         assert!(reader.get(&kind, &key(name)).await.unwrap().is_none());
     }
-    reader.done();
+    reader.notes.done();
 }
 
 #[tokio::test]
@@ -64,7 +67,7 @@ async fn a_question_counts_before_it_is_answered() {
     let asked = asked();
     let nothing = Documents { objects: Vec::new(), serves: Serves::Everything };
     let (asker, kind, wanted) = (key("a"), Kind::of::<ConfigMap>(), key("x"));
-    let reader = Asking::new(&nothing, &asked, &asker);
+    let reader = Noting { reader: &nothing, notes: Asking::new(&asked, &asker) };
     let answer = reader.get(&kind, &wanted);
     assert_eq!(askers(&asked, "x"), ["a"]);
     drop(answer);
@@ -77,9 +80,23 @@ async fn who_has_asked_for_all_wants_to_know_of_each() {
     let kind = Kind::of::<ConfigMap>();
     for (asker, namespace) in [("a", Some("n")), ("b", None), ("c", Some("m"))] {
         let asker = key(asker);
-        let reader = Asking::new(&nothing, &asked, &asker);
+        let reader = Noting { reader: &nothing, notes: Asking::new(&asked, &asker) };
         reader.list(&kind, namespace, &Selector::default()).await.unwrap();
-        reader.done();
+        reader.notes.done();
     }
     assert_eq!(askers(&asked, "x"), ["a", "b"]);
+}
+
+#[tokio::test]
+async fn who_has_only_looked_through_all_is_not_woken_by_what_is_named() {
+    let asked = asked_of(Whose::Named);
+    let nothing = Documents { objects: Vec::new(), serves: Serves::Everything };
+    let (asker, kind) = (key("a"), Kind::of::<ConfigMap>());
+    let reader = Noting { reader: &nothing, notes: Asking::new(&asked, &asker) };
+    reader.list(&kind, Some("n"), &Selector::default()).await.unwrap();
+    reader.list_now(&kind, None, &Selector::default()).await.unwrap();
+    reader.get(&kind, &key("x")).await.unwrap();
+    reader.notes.done();
+    assert_eq!(askers(&asked, "x"), ["a"]);
+    assert_eq!(askers(&asked, "y"), [""; 0]);
 }

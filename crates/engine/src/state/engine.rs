@@ -184,6 +184,11 @@ pub fn evaluate_manual(manual: Manual, assessment: &Assessment<'_>) -> Verdict {
             if instead {
                 conditions = ConditionSet::from_stored(assessment.stored);
             }
+            // What is new comes in the order in which it is told, not in that of a pass without failure.
+            let is_new = |type_: &str| find(assessment.stored, type_).is_none();
+            conditions.retain(|known| {
+                !is_new(&known.type_) || told.iter().all(|told| told.type_ != known.type_)
+            });
             tell(&mut conditions, told, &failure.error);
             state = worst.unwrap_or(state);
         }

@@ -23,8 +23,16 @@ const TIMEOUT: Duration = Duration::from_secs(70);
 /// For the rest of an answer, once it has begun.
 const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The client, and the namespace that the operator calls its own.
-pub(super) async fn connect(flags: &Flags, metrics: Metrics) -> anyhow::Result<(Client, String)> {
+/// The operator's connections to one cluster.
+pub(super) struct Cluster {
+    pub(super) client: Client,
+    /// For watches, which have a way of their own to try again.
+    pub(super) watching: Client,
+    /// The one that the operator calls its own.
+    pub(super) namespace: String,
+}
+
+pub(super) async fn connect(flags: &Flags, metrics: Metrics) -> anyhow::Result<Cluster> {
     let mut config = match &flags.kubeconfig {
         Some(path) => {
             let cannot = || format!("cannot use the kubeconfig {}", path.display());
@@ -41,11 +49,19 @@ pub(super) async fn connect(flags: &Flags, metrics: Metrics) -> anyhow::Result<(
     config.write_timeout = Some(TIMEOUT);
     let namespace =
         std::env::var("POD_NAMESPACE").unwrap_or_else(|_| config.default_namespace.clone());
-    let client = ClientBuilder::try_from(config)
+    let client = build(config.clone(), metrics.clone())?;
+    // An API server that only just opens the storage of a kind asks for a second's patience, in which
+    // nothing would be done, and has it after some hundredths.
+    config.default_retry = false;
+    let watching = build(config, metrics)?;
+    Ok(Cluster { client, watching, namespace })
+}
+
+fn build(config: Config, metrics: Metrics) -> anyhow::Result<Client> {
+    let builder = ClientBuilder::try_from(config)
         .context("cannot set up the connection to the cluster")?
-        .with_layer(&Meter { metrics })
-        .build();
-    Ok((client, namespace))
+        .with_layer(&Meter { metrics });
+    Ok(builder.build())
 }
 
 #[derive(Clone)]

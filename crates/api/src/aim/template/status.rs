@@ -23,7 +23,6 @@ pub struct TemplateStatus {
     pub observed_generation: Option<i64>,
 
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 
     /// The runtime config in effect.

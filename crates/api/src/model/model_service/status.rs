@@ -33,7 +33,6 @@ pub struct ModelServiceStatus {
     pub prefill_replicas: Option<i32>,
 
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }
 

@@ -48,7 +48,6 @@ pub struct ZerfooInferenceServiceStatus {
     pub traffic_mode: Option<TrafficMode>,
 
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }
 

@@ -1,12 +1,13 @@
 //! What the answers mean for a service.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::aim::service::AimService;
 use windlass_api::aim::template::{ModelSource, Phase};
 use windlass_api::foreign::http_route::HttpRoute;
 use windlass_api::foreign::inference_service::InferenceService;
 use windlass_engine::error::Error;
 use windlass_engine::fetch::Fetched;
+use windlass_engine::object::{controller, is_controlled_by};
 
 use super::fetch::Answers;
 use super::resolution::{self, Resolution, Template};
@@ -18,7 +19,8 @@ use crate::aim::runtime_config::Resolved;
 /// Everything that plan, health and status speak of.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// What could not be read. Then nothing is changed: what is seen may not be what is there.
+    /// What could not be read of all that the children are made of. Then nothing is changed: what is
+    /// seen may not be what is there.
     pub(super) unread: Vec<Error>,
     /// `None` if it could not be found out.
     pub(super) resolution: Option<Resolution>,
@@ -47,6 +49,9 @@ pub(super) enum Child<T> {
     /// The API does not know the kind.
     Unserved,
     Absent,
+    /// It may or may not be there. As we write it under its one name whatever it holds, that halts
+    /// nothing; but nothing is known of it.
+    Unread(Error),
     Present(T),
 }
 
@@ -71,12 +76,13 @@ pub(super) fn compose(settings: &Settings, service: &AimService, answers: Answer
     if let Resolved::Failed(error) = &config {
         unread.push(error.clone());
     }
-    let inference_service =
-        child(service, answers.inference_service, |found| &found.metadata, &mut unread);
-    let route = child(service, answers.route, |found| &found.metadata, &mut unread);
+    let inference_service = child(service, answers.inference_service, |found| &found.metadata);
+    let route = child(service, answers.route, |found| &found.metadata);
     let of_config = config.config().and_then(|config| config.spec.common.routing.as_ref());
-    let routing = routing::routing(service, of_config);
-    let owned = route.present().is_some_and(|route| is_owned(service, &route.metadata));
+    let has_template = resolution.as_ref().is_some_and(|found| found.template().is_some());
+    let routing = routing::routing(service, of_config, has_template);
+    let owned =
+        route.present().is_some_and(|route| is_controlled_by(&route.metadata, &service.metadata));
     let stray_route =
         owned && routing.is_none() && knows_routing(service, resolution.as_ref(), &config);
     Observed { unread, resolution, image, config, routing, inference_service, route, stray_route }
@@ -117,39 +123,31 @@ fn child<T>(
     service: &AimService,
     answer: Option<Fetched<T>>,
     metadata: impl Fn(&T) -> &ObjectMeta,
-    unread: &mut Vec<Error>,
 ) -> Child<T> {
     let counts = |found: &T| {
         let metadata = metadata(found);
-        let is_ours = controller(metadata).is_none() || is_owned(service, metadata);
+        let is_ours =
+            controller(metadata).is_none() || is_controlled_by(metadata, &service.metadata);
         is_ours && metadata.deletion_timestamp.is_none()
     };
     match answer {
         None => Child::Unserved,
         Some(Fetched::Found(found)) if counts(&found) => Child::Present(found),
         Some(Fetched::Found(_) | Fetched::Missing) => Child::Absent,
-        Some(Fetched::Failed(error)) => {
-            unread.push(error);
-            Child::Absent
-        }
+        Some(Fetched::Failed(error)) => Child::Unread(error),
     }
-}
-
-fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
-    metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
-}
-
-fn is_owned(service: &AimService, metadata: &ObjectMeta) -> bool {
-    let uid = service.metadata.uid.as_ref();
-    uid.is_some() && controller(metadata).map(|owner| &owner.uid) == uid
 }
 
 impl<T> Child<T> {
     pub(super) fn present(&self) -> Option<&T> {
         match self {
             Self::Present(child) => Some(child),
-            Self::Unserved | Self::Absent => None,
+            Self::Unserved | Self::Absent | Self::Unread(_) => None,
         }
+    }
+
+    pub(super) fn is_unread(&self) -> bool {
+        matches!(self, Self::Unread(_))
     }
 }
 

@@ -6,8 +6,8 @@ use futures::executor::block_on;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use windlass_api::aim::service::AimService;
-use windlass_engine::conditions::{ConditionUpdate, Status};
+use windlass_api::aim::service::{AimService, ServiceStatus};
+use windlass_engine::conditions::{ConditionSet, ConditionUpdate, Status};
 use windlass_engine::domain::{Domain, Overall};
 use windlass_engine::error::Error;
 use windlass_engine::fetch::{Documents, Reader, Selector, Serves};
@@ -257,6 +257,7 @@ pub(super) struct Seen {
     pub(super) status: Map<String, Value>,
     /// As `Type=Status Reason "message"`, in order.
     pub(super) conditions: Vec<String>,
+    verdict: ConditionSet,
 }
 
 impl Seen {
@@ -272,6 +273,13 @@ impl Seen {
 
     pub(super) fn template(&self) -> Value {
         self.status["resolvedTemplate"].clone()
+    }
+
+    /// The service with these conditions in its status.
+    pub(super) fn stored(&self, mut service: AimService) -> AimService {
+        let conditions = self.verdict.commit(&[], 3, Timestamp::UNIX_EPOCH);
+        service.status = Some(ServiceStatus { conditions, ..Default::default() });
+        service
     }
 }
 
@@ -291,7 +299,7 @@ pub(super) fn see_after(service: &AimService, cluster: &Cluster, failures: &[Fai
         components: &looked.health.components,
         failures,
         extra: &looked.health.conditions,
-        stored: &[],
+        stored: service.status.as_ref().map_or(&[], |status| &status.conditions),
         stored_state: None,
         generation: 3,
         now: Timestamp::UNIX_EPOCH,
@@ -313,6 +321,7 @@ pub(super) fn see_after(service: &AimService, cluster: &Cluster, failures: &[Fai
         status: domain.status(service, &looked.observed, &overall),
         retries: matches!(verdict.retry, Retry::Backoff(_)),
         plan: looked.plan,
+        verdict: verdict.conditions,
         applies,
     }
 }

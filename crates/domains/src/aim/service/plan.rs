@@ -21,6 +21,9 @@ pub(super) fn plan(service: &AimService, observed: &Observed) -> Plan {
         plan.requeue_after(READ_AGAIN);
         return plan;
     }
+    if observed.inference_service.is_unread() || observed.route.is_unread() {
+        plan.requeue_after(READ_AGAIN);
+    }
     let namespace = service.metadata.namespace.as_deref();
     let name = service.metadata.name.as_deref().unwrap_or_default();
     if let Some(Outcome::Unmade(unmade)) = observed.resolution.as_ref().map(|found| &found.outcome)

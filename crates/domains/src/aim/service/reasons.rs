@@ -1,5 +1,7 @@
 //! Condition types and reasons of this domain.
 
+use windlass_engine::conditions::types;
+
 /// Whether a template was found.
 pub const RESOLVED: &str = "Resolved";
 pub const CACHE_READY: &str = "CacheReady";
@@ -7,6 +9,17 @@ pub const RUNTIME_READY: &str = "RuntimeReady";
 pub const ROUTING_READY: &str = "RoutingReady";
 /// True is the bad side of this one, as users know it.
 pub const FAILURE: &str = "Failure";
+
+/// All conditions of a service.
+pub const TYPES: [&str; 7] = [
+    CACHE_READY,
+    ROUTING_READY,
+    FAILURE,
+    RESOLVED,
+    RUNTIME_READY,
+    types::PROGRESSING,
+    types::READY,
+];
 
 /// Reason of `Resolved`, and of `Failure` where there is none.
 pub const RESOLVED_REASON: &str = "Resolved";

@@ -25,12 +25,15 @@ pub(super) struct Report {
 }
 
 pub(super) fn report(service: &AimService, observed: &Observed) -> Report {
-    let mut report = Report { state: State::Pending, conditions: ConditionSet::default() };
+    let mut report = Report::before(service);
     report.cache(service);
     let routed = report.routing(observed);
     if let Some(error) = observed.unread.first() {
         report.unread(error);
         return report;
+    }
+    if routed {
+        report.nothing_failed();
     }
     let Some(template) = report.template(observed.resolution.as_ref()) else { return report };
     if let Some(stop) = stop::stop(observed, service, template) {
@@ -43,6 +46,19 @@ pub(super) fn report(service: &AimService, observed: &Observed) -> Report {
 }
 
 impl Report {
+    /// What was told before: a condition keeps its place from pass to pass. A failure of the past is
+    /// over unless a step finds another one; where there was none it takes a step to speak of it.
+    fn before(service: &AimService) -> Self {
+        let stored = service.status.as_ref().map_or(&[][..], |status| &status.conditions);
+        let mut conditions = ConditionSet::from_stored(stored);
+        conditions.retain(|condition| reasons::TYPES.contains(&condition.type_.as_str()));
+        let mut report = Self { state: State::Pending, conditions };
+        if report.conditions.get(reasons::FAILURE).is_some() {
+            report.nothing_failed();
+        }
+        report
+    }
+
     fn set(&mut self, type_: &str, status: Status, reason: &str, message: &str) {
         let update = ConditionUpdate::new(type_, status, reason, message);
         self.conditions.set(update.with(Observability::silent()));
@@ -64,14 +80,16 @@ impl Report {
         }
     }
 
-    /// Whether nothing about routing stands in the way. A failure of the past is over unless there
-    /// is another one.
+    fn nothing_failed(&mut self) {
+        let message = "No active failures";
+        self.set(reasons::FAILURE, Status::False, reasons::RESOLVED_REASON, message);
+    }
+
+    /// Whether nothing about routing stands in the way.
     fn routing(&mut self, observed: &Observed) -> bool {
-        let (status, reason, message) = match self.route(observed) {
-            Some(failure) => (Status::True, reasons::ROUTE_FAILED, failure),
-            None => (Status::False, reasons::RESOLVED_REASON, "No active failures".to_owned()),
-        };
-        self.set(reasons::FAILURE, status, reason, &message);
+        if let Some(failure) = self.route(observed) {
+            self.set(reasons::FAILURE, Status::True, reasons::ROUTE_FAILED, &failure);
+        }
         self.conditions.all_true(&[reasons::ROUTING_READY])
     }
 

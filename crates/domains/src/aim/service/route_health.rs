@@ -20,6 +20,7 @@ pub(super) fn judge(route: &Child<HttpRoute>, gateway: &ParentReference) -> Rout
             return waiting("The cluster does not know HTTPRoutes; install the Gateway API");
         }
         Child::Absent => return waiting("Waiting for HTTPRoute to be created"),
+        Child::Unread(error) => return waiting(&format!("HTTPRoute cannot be read: {error}")),
         Child::Present(route) => route,
     };
     let generation = route.metadata.generation.unwrap_or_default();

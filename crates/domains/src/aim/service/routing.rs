@@ -23,10 +23,12 @@ impl Routing {
     }
 }
 
-/// `None` if the service is not to be reached through a gateway.
+/// `None` if the service is not to be reached through a gateway. A path of its own is worked out only
+/// for a service whose template was found; until then it is the one that every service has.
 pub(super) fn routing(
     service: &AimService,
     config: Option<&runtime_config::Routing>,
+    has_template: bool,
 ) -> Option<Routing> {
     let own = service.spec.routing.as_ref();
     let enabled = match own {
@@ -48,7 +50,7 @@ pub(super) fn routing(
         gateway: gateway
             .or_else(|| config?.gateway_ref.as_ref())
             .map(|gateway| completed(gateway, namespace.as_deref())),
-        path: match template.or_else(of_config) {
+        path: match template.or_else(of_config).filter(|_| has_template) {
             Some(template) => route_path::render(template, &lasting(service)),
             None => Ok(default_path.clone()),
         },

@@ -90,7 +90,8 @@ pub(super) fn compose<K: TemplateKind>(
     let image = answers.images.resolve();
     let found = image.as_ref().ok().and_then(Option::as_ref);
     let runs_with = RunsWith::of(template, config.config());
-    let wanted = found.map(|image| Wanted::of(template, &image.spec.image, &runs_with));
+    let taken = &answers.taken;
+    let wanted = found.map(|image| Wanted::of(template, &image.spec.image, &runs_with, taken));
     let asking = Asking { template, wanted: wanted.as_ref(), answers: &answers, now };
     let (outcome, news) = match unread(template, &config, &image, &answers) {
         Some(unread) => (unread, None),

@@ -59,12 +59,23 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    pub(super) fn of<K: TemplateKind>(template: &K, image: &str, runs_with: &RunsWith) -> Self {
+    /// `taken` are the names of Jobs that belong to a namesake.
+    pub(super) fn of<K: TemplateKind>(
+        template: &K,
+        image: &str,
+        runs_with: &RunsWith,
+        taken: &[String],
+    ) -> Self {
         let name = template.meta().name.as_deref().unwrap_or_default();
+        let aim_image_name = &template.common().aim_image_name;
+        let job = names::discovery_job(name, aim_image_name, image);
         let inputs = inputs(template, image);
         let rest = hash(&json!([runs_with.service_account, runs_with.pull_secrets]).to_string(), 8);
         Self {
-            job: names::discovery_job(name, &template.common().aim_image_name, image),
+            job: match taken.contains(&job) {
+                true => names::discovery_job_beside(&K::kind(&()), name, aim_image_name, image),
+                false => job,
+            },
             attempt: format!("{inputs}.{rest}"),
             inputs,
         }

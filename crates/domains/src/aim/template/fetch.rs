@@ -9,6 +9,7 @@ use windlass_engine::fetch::{Fetched, Reader, Selector, list, list_now};
 use windlass_engine::health::LogKey;
 use windlass_engine::health::job::is_complete;
 use windlass_engine::kind::Scope;
+use windlass_engine::object::{controller, is_controlled_by};
 
 use super::discovery::{RunsWith, Wanted, is_answered, is_spent};
 use super::objects::job::CONTAINER;
@@ -25,6 +26,8 @@ pub struct Answers {
     pub(super) configs: Configs,
     /// Of this template, the newest first.
     pub(super) jobs: Fetched<Vec<Job>>,
+    /// Names of the Jobs of a namesake of the other kind.
+    pub(super) taken: Vec<String>,
     /// Of the Job that is asking; only while it has something to tell.
     pub(super) pods: Option<Fetched<Vec<Pod>>>,
     /// What it has printed, once it has succeeded.
@@ -57,8 +60,8 @@ pub(super) async fn fetch<K: TemplateKind>(
     let home = home(settings, template);
     let config = spec.runtime_config_name.as_deref();
     let configs = runtime_config::fetch(reader, home, config).await;
-    let jobs = jobs(reader, home, template).await;
-    let wanted = wanted(settings, template, &images, &configs);
+    let (jobs, taken) = jobs(reader, home, template).await;
+    let wanted = wanted(settings, template, &images, &configs, &taken);
     let told = wanted.zip(jobs.found()).and_then(|(wanted, jobs)| telling(template, &wanted, jobs));
     let pods = match told {
         Some(job) => Some(pods(reader, home, job).await),
@@ -74,30 +77,36 @@ pub(super) async fn fetch<K: TemplateKind>(
         users: usage::fetch(reader, template).await,
         configs,
         images,
+        taken,
         jobs,
         pods,
     }
 }
 
 /// By the owner: in the operator's namespace a template of the cluster and one of the namespace may
-/// have the same name.
-async fn jobs<K: TemplateKind>(reader: &dyn Reader, home: &str, template: &K) -> Fetched<Vec<Job>> {
+/// have the same name. Beside the template's own, the names of those of the other kind.
+async fn jobs<K: TemplateKind>(
+    reader: &dyn Reader,
+    home: &str,
+    template: &K,
+) -> (Fetched<Vec<Job>>, Vec<String>) {
     let name = template.meta().name.as_deref().unwrap_or_default();
     let selector = Selector::label(names::TEMPLATE_LABEL, &names::sanitize(name));
     let mut found = list::<Job>(reader, Some(home), &selector).await;
+    let mut taken = Vec::new();
     if let Fetched::Found(jobs) = &mut found {
-        let uid = template.meta().uid.as_deref();
-        jobs.retain(|job| {
-            let owners = job.metadata.owner_references.iter().flatten();
-            owners.into_iter().any(|owner| Some(owner.uid.as_str()) == uid)
-        });
+        let is_foreign =
+            |job: &&Job| controller(&job.metadata).is_some_and(|owner| owner.kind != K::kind(&()));
+        taken =
+            jobs.iter().filter(is_foreign).filter_map(|job| job.metadata.name.clone()).collect();
+        jobs.retain(|job| is_controlled_by(&job.metadata, template.meta()));
         jobs.sort_by(|a, b| {
             let key =
                 |job: &Job| (job.metadata.creation_timestamp.clone(), job.metadata.name.clone());
             key(b).cmp(&key(a))
         });
     }
-    found
+    (found, taken)
 }
 
 /// What the image would be asked with now.
@@ -106,11 +115,12 @@ pub(super) fn wanted<K: TemplateKind>(
     template: &K,
     images: &Images,
     configs: &Configs,
+    taken: &[String],
 ) -> Option<Wanted> {
     let image = images.resolve().ok()??;
     let config = configs.resolve(settings.resolution);
     let runs_with = RunsWith::of(template, config.config());
-    Some(Wanted::of(template, &image.spec.image, &runs_with))
+    Some(Wanted::of(template, &image.spec.image, &runs_with, taken))
 }
 
 /// The Job that has something to tell: neither one whose answer is known nor one whose failure is.

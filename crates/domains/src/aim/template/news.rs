@@ -27,7 +27,10 @@ fn note(type_: EventType, reason: &str, message: impl Into<String>) -> EventNote
 fn config<K: TemplateKind>(template: &K, observed: &Observed) -> Option<EventNote> {
     let stored = template.status();
     let known = stored.and_then(|status| status.resolved_runtime_config.as_ref());
-    let is_first = stored.is_none_or(|status| status.observed_generation.is_none());
+    let seen = stored.and_then(|status| status.observed_generation);
+    let is_first = seen.is_none();
+    // Of a config that is missing nothing is stored, so another name for it shows only in the spec.
+    let is_edited = seen != template.meta().generation;
     match &observed.config {
         Resolved::Found(config) if known != Some(&config.reference) => {
             let reference = &config.reference;
@@ -46,7 +49,7 @@ fn config<K: TemplateKind>(template: &K, observed: &Observed) -> Option<EventNot
         }
         // Those of a namespace say it in a condition.
         Resolved::Missing { name }
-            if template.meta().namespace.is_none() && (is_first || known.is_some()) =>
+            if template.meta().namespace.is_none() && (is_edited || known.is_some()) =>
         {
             let message = format!(
                 "AIMRuntimeConfig \"{name}\" not found, proceeding with controller defaults."

@@ -21,6 +21,7 @@ use crate::aim::catalogue::Image;
 /// Pods of Jobs are not watched; while one runs, what keeps it from running is looked for.
 const LOOK_AT_PODS: Duration = Duration::from_secs(15);
 
+const NAME_TAKEN: Duration = Duration::from_secs(5);
 const FAILURE_STORED: Duration = Duration::from_secs(1);
 /// Not everything that may be refused is watched, such as rights.
 const READ_AGAIN: Duration = Duration::from_secs(30);
@@ -46,7 +47,9 @@ pub(super) fn plan<K: TemplateKind<Scope: TypedScope>>(
     }
     match &observed.outcome {
         Outcome::Starting if observed.in_the_way.is_empty() => {
-            ask(&mut plan, home, template, observed)
+            ask(&mut plan, home, template, observed);
+            // A namesake may have been faster, and its Job is no event for this template.
+            plan.requeue_after(NAME_TAKEN);
         }
         Outcome::Running { .. } => plan.requeue_after(LOOK_AT_PODS),
         Outcome::Waiting { left, .. } => plan.requeue_after(*left),
@@ -66,9 +69,9 @@ pub(super) fn plan<K: TemplateKind<Scope: TypedScope>>(
 fn ask<K: TemplateKind>(plan: &mut Plan, home: &str, template: &K, observed: &Observed) {
     let (Some(image), Some(wanted)) = (&observed.image, &observed.wanted) else { return };
     let job = job(Question {
+        name: &wanted.job,
         template: template.meta().name.as_deref().unwrap_or_default(),
         namespace: home,
-        aim_image_name: &template.common().aim_image_name,
         image: &image.spec.image,
         parameters: &template.common().parameters,
         env: template.env(),

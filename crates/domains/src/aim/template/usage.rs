@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use windlass_api::aim::service::AimService;
 use windlass_api::aim::template::TemplateKind;
 use windlass_api::foreign::inference_service::InferenceService;
-use windlass_engine::fetch::{Fetched, Reader, Selector, list, list_now};
+use windlass_engine::fetch::{Fetched, Reader, Selector, get, list, list_now};
 use windlass_engine::kind::Kind;
 use windlass_engine::labels::MANAGED_BY;
 
@@ -55,9 +55,9 @@ pub(super) async fn fetch<K: TemplateKind>(reader: &dyn Reader, template: &K) ->
     }
     let namespace = template.meta().namespace.as_deref();
     let name = template.meta().name.as_deref().unwrap_or_default();
-    let known: Fetched<Vec<AimService>> = list(reader, namespace, &Selector::default()).await;
-    if known.found().is_some_and(|services| is_wanted(services, name)) {
-        return Some(Users { services: known, servers: Fetched::Missing });
+    if let Some(user) = known_user(reader, namespace, name).await {
+        let services = Fetched::Found(vec![user]);
+        return Some(Users { services, servers: Fetched::Missing });
     }
     // A cache that is behind, or empty for a while, must not cost a template.
     let served = reader.serves(&Kind::of::<InferenceService>());
@@ -69,6 +69,20 @@ pub(super) async fn fetch<K: TemplateKind>(reader: &dyn Reader, template: &K) ->
             false => Fetched::Missing,
         },
     })
+}
+
+/// A service that wants the template. It is asked for by its name, so that the template is woken when
+/// it changes its mind, and not with each change of any service.
+async fn known_user(
+    reader: &dyn Reader,
+    namespace: Option<&str>,
+    template: &str,
+) -> Option<AimService> {
+    let known: Fetched<Vec<AimService>> = list(reader, namespace, &Selector::default()).await;
+    let wanting = known.found()?.iter().filter(|service| wants(service, template));
+    let name = wanting.filter_map(|service| service.metadata.name.as_deref()).min()?;
+    let user: Fetched<AimService> = get(reader, namespace, name).await;
+    user.found().filter(|service| wants(service, template)).cloned()
 }
 
 pub(super) fn usage<K: TemplateKind>(template: &K, users: Option<&Users>, now: Timestamp) -> Usage {

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::is_in;
+use crate::object::controller;
 
 const TEMPLATE_HASH: &str = "pod-template-hash";
 const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
@@ -38,9 +39,7 @@ fn is_replaced(pod: &Pod, pods: &[&Pod]) -> bool {
 
 /// The controller behind a pod; for a ReplicaSet the Deployment behind that, known by its name.
 fn owner(pod: &Pod) -> Option<&str> {
-    let owners = pod.metadata.owner_references.as_deref().unwrap_or_default();
-    let controller = owners.iter().find(|owner| owner.controller == Some(true))?;
-    let name = controller.name.as_str();
+    let name = controller(&pod.metadata)?.name.as_str();
     let without_hash = label(pod, TEMPLATE_HASH)
         .and_then(|hash| name.strip_suffix(hash))
         .and_then(|name| name.strip_suffix('-'));

@@ -98,6 +98,10 @@ fn a_domain_may_have_failed_writes_told_in_conditions_of_its_own() {
     let types: Vec<String> =
         evaluate_manual(told, &assessment).conditions.iter().map(|c| c.type_.clone()).collect();
     assert_eq!(types, ["Failure", "Ready"], "in the order of the words");
+    let beside = Manual { failures: words(None), ..manual(State::Ready, true) };
+    let new: Vec<String> =
+        evaluate_manual(beside, &assessment).conditions.iter().map(|c| c.type_.clone()).collect();
+    assert_eq!(new, ["Failure", "Ready"], "what is not stored yet too");
     let quiet = Manual { failures: words(Some(State::Failed)), ..manual(State::Ready, true) };
     assert_eq!(evaluate_manual(quiet, &first_pass(&[])).state, State::Ready);
 }

@@ -8,17 +8,26 @@ use super::Report;
 use crate::aim::service::compose::{Child, Observed};
 use crate::aim::service::reasons;
 
+const NOT_CREATED: &str = "InferenceService not yet created";
+
 impl Report {
     /// `routed` says that nothing about routing stands in the way.
     pub(super) fn running(&mut self, observed: &Observed, routed: bool) {
         let live = match &observed.inference_service {
             Child::Present(live) => live,
             Child::Absent => {
-                self.absent("Waiting for InferenceService creation");
+                self.absent("Waiting for InferenceService creation", NOT_CREATED);
                 return;
             }
             Child::Unserved => {
-                self.absent("The cluster does not know InferenceServices; install KServe");
+                let message = "The cluster does not know InferenceServices; install KServe";
+                self.absent(message, NOT_CREATED);
+                return;
+            }
+            // Counts as absent, but for the words: it may be there.
+            Child::Unread(error) => {
+                let message = format!("InferenceService cannot be read: {error}");
+                self.absent(&message, &message);
                 return;
             }
         };
@@ -35,16 +44,15 @@ impl Report {
         }
     }
 
-    fn absent(&mut self, message: &str) {
+    fn absent(&mut self, runtime: &str, ready: &str) {
         if self.state != State::Failed {
             self.state = State::Starting;
         }
         let reason = reasons::CREATING_RUNTIME;
-        self.set(reasons::RUNTIME_READY, Status::False, reason, message);
+        self.set(reasons::RUNTIME_READY, Status::False, reason, runtime);
         let message = "Reconciling InferenceService resources";
         self.set(types::PROGRESSING, Status::True, reason, message);
-        let message = "InferenceService not yet created";
-        self.set(types::READY, Status::False, reason, message);
+        self.set(types::READY, Status::False, reason, ready);
     }
 
     fn unready(&mut self, live: &InferenceService, routed: bool) {

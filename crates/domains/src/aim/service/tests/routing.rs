@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 use windlass_api::aim::service::AimService;
 
 use crate::aim::service::fixture::{
-    Seen, TEMPLATE, base, body, catalogue, config, deleted, of_another, ready_inference_service,
-    route, routed, said, see, service_with, template, with, written,
+    Cluster, Seen, TEMPLATE, base, body, catalogue, config, deleted, of_another,
+    ready_inference_service, route, routed, said, see, see_in, service_with, template, with,
+    written,
 };
 
 fn in_config(service: &AimService, routing: Value, more: &[Value]) -> Seen {
@@ -70,6 +71,27 @@ fn g05_the_path_may_come_from_the_runtime_config() {
 fn without_a_path_namespace_and_uid_make_one() {
     let seen = see(&routed(), catalogue());
     assert_eq!(seen.status["routing"]["path"], "/research/0f8fad5b-d9cb");
+}
+
+/// Spec 8.3: "resolved only when routing is enabled and a template was found", and the default path
+/// "when none was rendered".
+#[test]
+fn until_a_template_is_found_the_default_path_is_shown() {
+    let default = "/research/0f8fad5b-d9cb";
+    let routing = json!({ "enabled": true, "gatewayRef": { "name": "edge" },
+        "routeTemplate": "/own/{.metadata.name}" });
+    let service = service_with(json!({ "routing": routing }));
+    let shown = |service: &AimService, objects| {
+        see(service, objects).status["routing"]["path"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(shown(&service, vec![]), default);
+    assert_eq!(shown(&service, vec![template(TEMPLATE, json!({}))]), "/own/chat");
+    // One that is about to be made is not found yet.
+    let overriding =
+        service_with(json!({ "routing": routing, "overrides": { "precision": "fp8" } }));
+    assert_eq!(shown(&overriding, vec![template(TEMPLATE, json!({}))]), default);
+    let unread = see_in(&service, &Cluster::of(catalogue()).failing("AIMServiceTemplate"));
+    assert_eq!(unread.status["routing"]["path"], default);
 }
 
 #[test]
@@ -191,10 +213,9 @@ fn w12_only_a_route_that_failed_without_saying_why_is_a_failure() {
         objects.push(route(said(&[("Accepted", "False", reason, "no")])));
         objects.push(ready_inference_service());
         let seen = see(&routed(), objects);
-        (seen.state().to_owned(), seen.told(&["Failure"])[0].to_owned())
+        (seen.state().to_owned(), seen.told(&["Failure"]).concat())
     };
-    let none = "Failure=False Resolved \"No active failures\"".to_owned();
-    assert_eq!(of("NoMatchingParent"), ("Starting".to_owned(), none));
+    assert_eq!(of("NoMatchingParent"), ("Starting".to_owned(), String::new()));
     let failed = "Failure=True RouteFailed \"no\"".to_owned();
     assert_eq!(of("RouteFailed"), ("Degraded".to_owned(), failed.clone()));
     assert_eq!(of(""), ("Degraded".to_owned(), failed));

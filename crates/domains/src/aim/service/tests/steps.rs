@@ -6,8 +6,8 @@ use windlass_engine::state::{Failure, Phase};
 
 use crate::aim::service::fixture::{
     Cluster, Seen, TEMPLATE, available, base, catalogue, cluster_image, cluster_template, image,
-    inference_service, of_another, overriding, ready_inference_service, routed, see, see_after,
-    see_in, service_with, template, with, written,
+    inference_service, of_another, overriding, ready_inference_service, route, routed, said, see,
+    see_after, see_in, service_with, template, with, written,
 };
 
 const CACHE: &str = "CacheReady=True CacheWarm \"Caching not requested\"";
@@ -76,7 +76,7 @@ fn step_e_a_route_has_to_come_first() {
 #[test]
 fn step_f_what_cannot_be_read_halts_everything() {
     let objects = || [catalogue(), vec![ready_inference_service()]].concat();
-    for kind in ["AIMServiceTemplate", "AIMClusterImage", "AIMRuntimeConfig", "InferenceService"] {
+    for kind in ["AIMServiceTemplate", "AIMClusterImage", "AIMRuntimeConfig"] {
         let seen = see_in(&base(), &Cluster::of(objects()).failing(kind));
         let message = format!("Observation failed: Timeout: {kind} gives no answer");
         let unread =
@@ -98,6 +98,55 @@ fn step_f_what_cannot_be_read_halts_everything() {
         assert!(seen.retries && !seen.applies, "{kind}");
         assert_eq!((seen.plan.apply.len(), seen.plan.delete.len()), (0, 0), "{kind}");
     }
+}
+
+#[test]
+fn step_e_a_route_that_cannot_be_read_is_unknown() {
+    let seen = see_in(&routed(), &Cluster::of(catalogue()).failing("HTTPRoute"));
+    let unread = "RoutingReady=False ConfiguringRoute \"HTTPRoute cannot be read: Timeout: HTTPRoute \
+                  gives no answer\"";
+    assert_eq!(seen.told(&["RoutingReady"]), [unread]);
+    assert_eq!(written(&seen.plan), ["InferenceService chat", "HTTPRoute chat"]);
+    assert!(seen.plan.delete.is_empty() && seen.plan.requeue_after.is_some());
+}
+
+/// Spec 10: steps D, E, G and those behind them are the only ones to speak of `Failure`, and G only
+/// "routing disabled, or routing ready"; weakness 9 clears one that is there and adds none.
+#[test]
+fn step_g_a_failure_is_spoken_of_only_where_a_step_does() {
+    let types = |seen: &Seen| {
+        let type_ = |line: &String| line.split('=').next().unwrap().to_owned();
+        seen.conditions.iter().map(type_).collect::<Vec<_>>()
+    };
+    let ready = || [catalogue(), vec![ready_inference_service()]].concat();
+    let waiting = see(&routed(), ready());
+    let silent = ["CacheReady", "RoutingReady", "Resolved", "RuntimeReady", "Progressing", "Ready"];
+    assert_eq!(types(&waiting), silent);
+
+    // What comes later comes last, and stays there.
+    let accepted = route(said(&[("Accepted", "True", "Accepted", "")]));
+    let running = see(&waiting.stored(routed()), [ready(), vec![accepted]].concat());
+    assert_eq!(types(&running), [&silent[..], &["Failure"]].concat());
+    assert_eq!(running.told(&["Failure"]), [FINE]);
+    let waiting = see(&running.stored(routed()), ready());
+    assert_eq!(types(&waiting), types(&running));
+    assert_eq!(waiting.told(&["Failure"]), [FINE]);
+
+    // Step J comes after I.
+    let service = service_with(json!({ "runtimeConfigName": "gold", "routing": {
+        "enabled": true, "gatewayRef": { "name": "edge" } } }));
+    assert_eq!(
+        types(&see(&service, catalogue())),
+        [
+            "CacheReady",
+            "RoutingReady",
+            "Resolved",
+            "Failure",
+            "RuntimeReady",
+            "Progressing",
+            "Ready"
+        ]
+    );
 }
 
 #[test]
@@ -328,6 +377,34 @@ fn step_q_there_is_no_inference_service() {
     let unserved = see_in(&base(), &Cluster::of(catalogue()).without("InferenceService"));
     let words = words("The cluster does not know InferenceServices; install KServe");
     assert_stopped(&unserved, "Starting", words.each_ref().map(String::as_str));
+}
+
+/// Spec 10: "read errors count as absent"; the reasons are those of absence, the words are true.
+#[test]
+fn step_q_an_inference_service_that_cannot_be_read_counts_as_absent() {
+    let odd = with(ready_inference_service(), json!({ "status": { "conditions": "all well" } }));
+    let failing = Cluster::of(catalogue()).failing("InferenceService");
+    let unreadable = Cluster::of([catalogue(), vec![odd]].concat());
+    for (cluster, error) in [
+        (failing, "Timeout: InferenceService gives no answer"),
+        (unreadable, "Unreadable: The API returned a InferenceService that cannot be read"),
+    ] {
+        let seen = see_in(&base(), &cluster);
+        let unread = format!("\"InferenceService cannot be read: {error}");
+        assert_eq!(seen.state(), "Starting");
+        let [runtime, progressing, ready] =
+            seen.told(&["RuntimeReady", "Progressing", "Ready"])[..]
+        else {
+            panic!("{:?}", seen.conditions)
+        };
+        assert!(runtime.starts_with(&format!("RuntimeReady=False CreatingRuntime {unread}")));
+        assert!(ready.starts_with(&format!("Ready=False CreatingRuntime {unread}")), "{ready}");
+        assert!(progressing.starts_with("Progressing=True CreatingRuntime"), "{progressing}");
+        assert_eq!(seen.told(&["Failure"]), [FINE]);
+        // Under its one name: what is there is mended, and no second one can come of it.
+        assert_eq!(written(&seen.plan), ["InferenceService chat"]);
+        assert!(seen.applies && seen.plan.requeue_after.is_some(), "it is read again");
+    }
 }
 
 #[test]

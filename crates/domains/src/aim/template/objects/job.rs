@@ -26,9 +26,9 @@ const NOBODY: i64 = 65532;
 /// What the Job is made of.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Question<'a> {
+    pub(in super::super) name: &'a str,
     pub(in super::super) template: &'a str,
     pub(in super::super) namespace: &'a str,
-    pub(in super::super) aim_image_name: &'a str,
     pub(in super::super) image: &'a str,
     pub(in super::super) parameters: &'a RuntimeParameters,
     pub(in super::super) env: &'a [EnvVar],
@@ -38,17 +38,16 @@ pub(in super::super) struct Question<'a> {
 }
 
 pub(in super::super) fn job(question: Question<'_>) -> Job {
-    let Question { template, aim_image_name, image, .. } = question;
     let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     Job {
         metadata: ObjectMeta {
-            name: Some(names::discovery_job(template, aim_image_name, image)),
+            name: Some(question.name.to_owned()),
             namespace: Some(question.namespace.to_owned()),
             labels: Some(BTreeMap::from([
                 label(NAME, names::DISCOVERY),
                 label(COMPONENT, names::DISCOVERY_COMPONENT),
                 label(MANAGED_BY, names::MANAGER),
-                label(names::TEMPLATE_LABEL, &names::sanitize(template)),
+                label(names::TEMPLATE_LABEL, &names::sanitize(question.template)),
             ])),
             annotations: Some([label(INPUTS_ANNOTATION, question.inputs)].into()),
             ..Default::default()

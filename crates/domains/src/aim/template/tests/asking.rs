@@ -6,8 +6,8 @@ use windlass_engine::error::Error;
 use windlass_engine::plan::{Strategy, When};
 
 use crate::aim::template::fixture::{
-    Cluster, IMAGE, JOB, OUTPUT, Seen, after, answered, config, ended, image, image_of, later,
-    look, look_at, made, now, pod, template, template_with,
+    Cluster, IMAGE, JOB, OUTPUT, Seen, after, answered, cluster_template_with, config, ended,
+    image, image_of, later, look, look_at, made, now, pod, template, template_with,
 };
 
 fn job_of(template: &AimServiceTemplate, uid: &str) -> Value {
@@ -223,6 +223,41 @@ fn w22_jobs_of_a_namesake_do_not_count() {
     let mut job = job_of(&template(), "job");
     job["metadata"]["ownerReferences"][0]["uid"] = "another".into();
     assert_eq!(look(&template(), &Cluster::of([image(), job])).phase(), "Pending");
+}
+
+/// In the namespace of the operator a template of the cluster and one of the namespace may have the
+/// same name and image, and so the same name for their Jobs.
+#[test]
+fn w22_a_namesake_of_the_other_kind_does_not_keep_a_template_from_asking() {
+    let of_cluster = cluster_template_with(json!({}));
+    let taken = |kind: &str| {
+        let mut job = made(&look(&of_cluster, &Cluster::of([image()])).plan, "job");
+        assert_eq!(job["metadata"]["name"], JOB);
+        let owner = json!({ "kind": kind, "uid": "another" });
+        job["metadata"]["ownerReferences"][0]
+            .as_object_mut()
+            .unwrap()
+            .extend(owner.as_object().unwrap().clone());
+        job
+    };
+    let beside = look(&of_cluster, &Cluster::of([image(), taken("AIMServiceTemplate")]));
+    let job = beside.body("Job");
+    let name = job["metadata"]["name"].as_str().unwrap();
+    assert!(name.starts_with("discover-tiny-lm-latency-") && name != JOB, "{name}");
+    assert_eq!((beside.phase(), name.len()), ("Pending", JOB.len()));
+    assert!(beside.plan.requeue_after.is_some(), "in case that both ask at the same time");
+    // Its own counts, whether or not the other is still there.
+    for others in [vec![taken("AIMServiceTemplate")], vec![]] {
+        let own = made(&beside.plan, "own");
+        let seen = look(&of_cluster, &Cluster::of([vec![image(), own], others].concat()));
+        assert_eq!(
+            (seen.phase(), seen.applied().len(), seen.deleted().len()),
+            ("Progressing", 0, 0)
+        );
+    }
+    // One of an earlier template of this kind goes by itself, and then the name is free again.
+    let earlier = look(&of_cluster, &Cluster::of([image(), taken("AIMClusterServiceTemplate")]));
+    assert_eq!(earlier.applied(), [format!("Job {JOB}")]);
 }
 
 #[test]

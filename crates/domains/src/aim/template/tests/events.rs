@@ -1,9 +1,11 @@
 //! What is worth an event, and that it is told once.
 
 use serde_json::json;
+use windlass_api::aim::template::AimClusterServiceTemplate;
 
 use crate::aim::template::fixture::{
-    Cluster, OUTPUT, after, cluster_template_with, config, ended, image, look, made, pod, template,
+    Cluster, OUTPUT, Seen, after, cluster_template_with, config, ended, image, look, made, pod,
+    template,
 };
 
 const NO_DEFAULT: &str = "Warning DefaultRuntimeConfigNotFound: Default AIMRuntimeConfig not \
@@ -45,6 +47,26 @@ fn w27_a_missing_config_of_a_template_of_the_cluster_is_told() {
     let told = "Warning RuntimeConfigNotFound: AIMRuntimeConfig \"gold\" not found, proceeding \
         with controller defaults.";
     assert_eq!(seen.events(), [told]);
+}
+
+/// Neither has a config, so only the change of the template itself tells that there is news.
+#[test]
+fn w27_a_config_that_is_missing_under_another_name_is_told() {
+    let known = |spec: serde_json::Value, generation: i64, from: &Seen| {
+        let mut template = cluster_template_with(spec);
+        template.metadata.generation = Some(generation);
+        let status = serde_json::from_value(from.status.clone().into()).unwrap();
+        AimClusterServiceTemplate { status: Some(status), ..template }
+    };
+    let none = Cluster::of([image()]);
+    let first = look(&cluster_template_with(json!({})), &none);
+    assert_eq!(first.events(), [NO_DEFAULT]);
+    let gold = json!({ "runtimeConfigName": "gold" });
+    let told = "Warning RuntimeConfigNotFound: AIMRuntimeConfig \"gold\" not found, proceeding \
+        with controller defaults.";
+    let renamed = look(&known(gold.clone(), 2, &first), &none);
+    assert_eq!(renamed.events(), [told]);
+    assert!(look(&known(gold, 1, &renamed), &none).events().is_empty(), "once");
 }
 
 /// The events of the asking alone.

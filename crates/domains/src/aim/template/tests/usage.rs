@@ -1,12 +1,19 @@
 //! Derived templates go when no service uses them.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
+use futures::executor::block_on;
 use serde_json::{Value, json};
 use windlass_api::aim::template::AimServiceTemplate;
+use windlass_engine::domain::{Domain, Whose};
+use windlass_engine::fetch::{Documents, Notes, Noting, Serves};
+use windlass_engine::kind::{Kind, ObjectKey};
 
+use crate::aim::Settings;
+use crate::aim::template::fetch::fetch;
 use crate::aim::template::fixture::{
-    Cluster, UID, cluster_template_with, image, later, look, look_at, now, template,
+    Cluster, UID, cluster_template_with, domain, image, later, look, look_at, now, template,
 };
 
 const NAME: &str = "tiny-lm-latency-ovr-99ad0cdb";
@@ -60,6 +67,36 @@ fn w14_a_derived_template_stays_while_a_service_uses_it() {
     }
 }
 
+/// A template is woken by the one service that it asks for by name, not by each of its namespace.
+#[test]
+fn w14_a_derived_template_asks_for_one_of_its_services() {
+    let watches = domain::<AimServiceTemplate>().watches();
+    let services = watches.iter().find(|watch| watch.kind.kind == "AIMService").unwrap();
+    assert_eq!(services.whose, Whose::Named);
+    let named = |name: &str, template: &str| {
+        let mut service = service("research", json!({ "templateRef": template }), json!({}));
+        service["metadata"]["name"] = name.into();
+        service
+    };
+    let objects = [named("c", NAME), named("b", NAME), named("a", "another"), image()];
+    let documents = Documents { objects: objects.to_vec(), serves: Serves::Everything };
+    let reader = Noting { reader: &documents, notes: ByName::default() };
+    block_on(fetch(&Settings::default(), &reader, &derived()));
+    let asked = reader.notes.0.into_inner().unwrap();
+    let services: Vec<_> = asked.iter().filter(|asked| asked.starts_with("AIMService ")).collect();
+    assert_eq!(services, ["AIMService b"]);
+}
+
+/// What is asked for by name.
+#[derive(Default)]
+struct ByName(Mutex<Vec<String>>);
+
+impl Notes for ByName {
+    fn one(&self, kind: &Kind, key: &ObjectKey) {
+        self.0.lock().unwrap().push(format!("{kind} {}", key.name));
+    }
+}
+
 #[test]
 fn w14_a_service_on_its_way_out_uses_nothing() {
     let mut service = service("research", json!({ "templateRef": NAME }), json!({}));
@@ -72,7 +109,8 @@ fn w14_a_new_one_is_given_time() {
     let mut derived = derived();
     let made = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now());
     derived.metadata.creation_timestamp = Some(made);
-    let cluster = Cluster::of([image()]);
+    // Without an image there is nothing else to wait for.
+    let cluster = Cluster::default();
     let seen = look_at(&derived, &cluster, later(20));
     assert!(seen.deleted().is_empty());
     assert_eq!(seen.plan.requeue_after.map(|left| left.as_secs()), Some(40));
