@@ -4,7 +4,7 @@ mod strategic;
 #[cfg(test)]
 mod tests;
 
-use json_patch::PatchOperation;
+use json_patch::{AddOperation, PatchOperation, jsonptr::Pointer};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -65,6 +65,12 @@ pub fn json(target: &Value, operations: &Value) -> Result<Value, Error> {
                 return Err(Error::Rejected);
             }
         }
+        let operation = match operation {
+            PatchOperation::Replace(replace) if is_missing(&patched, &replace.path) => {
+                PatchOperation::Add(AddOperation { path: replace.path, value: replace.value })
+            }
+            operation => operation,
+        };
         json_patch::patch_unsafe(&mut patched, &[operation]).map_err(|_| Error::Rejected)?;
     }
     if is_within(&patched, MOST_DEPTH) { Ok(patched) } else { Err(Error::Rejected) }
@@ -76,6 +82,13 @@ pub fn strategic(target: &Value, patch: &Value, typed: Typed<'_>) -> Result<Valu
         return Err(Error::Decode("a strategic patch is a map".into()));
     };
     strategic::map(target.clone(), patch, typed).map(Value::Object).map_err(Error::Strategic)
+}
+
+/// Whether the path names a member that its map lacks. Kubernetes adds what it cannot replace there.
+fn is_missing(object: &Value, path: &Pointer) -> bool {
+    let Some((parent, name)) = path.split_back() else { return false };
+    let map = parent.resolve(object).ok().and_then(Value::as_object);
+    map.is_some_and(|map| !map.contains_key(&*name.decoded()))
 }
 
 fn is_within(value: &Value, depth: usize) -> bool {

@@ -38,13 +38,15 @@ fn json_patches_apply_or_are_refused() {
             {"op": "replace", "path": "/data/a", "value": "2"},
             {"op": "add", "path": "/list/-", "value": 3},
             {"op": "remove", "path": "/list/0"},
+            {"op": "replace", "path": "/data/new~1", "value": "3"},
         ]),
     );
-    assert_eq!(patched.unwrap(), json!({"data": {"a": "2"}, "list": [2, 3]}));
+    assert_eq!(patched.unwrap(), json!({"data": {"a": "2", "new/": "3"}, "list": [2, 3]}));
     for operations in [
         json!([{"op": "test", "path": "/data/a", "value": "2"}]),
         json!([{"op": "remove", "path": "/nothing"}]),
-        json!([{"op": "replace", "path": "/nothing", "value": 1}]),
+        json!([{"op": "replace", "path": "/no/parent", "value": 1}]),
+        json!([{"op": "replace", "path": "/list/2", "value": 1}]),
         json!([{"op": "add", "path": "/no/parent", "value": 1}]),
         json!([{"op": "dance", "path": "/data"}]),
         json!([{"op": "add"}]),
