@@ -37,7 +37,8 @@ pub enum Policy {
 }
 
 pub(super) enum Deleted {
-    Gone(Arc<Object>),
+    /// Its last content, and the version of its end.
+    Gone(Arc<Object>, u64),
     Stays(Arc<Object>),
 }
 
@@ -58,8 +59,14 @@ impl Registry {
             self.change(mode, move |registry, tx| registry.delete_in(tx, &target, &options));
         let body = match deleted.await? {
             Deleted::Stays(object) => served.show(&object),
-            Deleted::Gone(object) if served.resource.delete_shows_object => served.show(&object),
-            Deleted::Gone(object) => success(&served.subject(object.meta("name")), object.uid()),
+            Deleted::Gone(object, version) if served.resource.delete_shows_object => {
+                let mut shown = served.show(&object);
+                if mode == Mode::Store {
+                    shown["metadata"]["resourceVersion"] = version.to_string().into();
+                }
+                shown
+            }
+            Deleted::Gone(object, _) => success(&served.subject(object.meta("name")), object.uid()),
         };
         let warnings = warns.then(|| KEPT_PODS.to_owned()).into_iter().collect();
         Ok(Answer { created: false, body, warnings })
@@ -118,15 +125,18 @@ impl Registry {
         self.begin(tx, target, &old, &mut new, options);
         // A namespace waits for its content, whatever its finalizers.
         let held = !finalizers.is_empty() || served.is("", "namespaces");
-        if !held && grace(&new) == 0 {
-            tx.remove(&target.key());
-            return Ok(Deleted::Gone(old));
-        }
+        let over = !held && grace(&new) == 0;
         let unchanged = old.to_value(&served.api_version, &served.resource.kind) == new;
-        if unchanged {
-            return Ok(Deleted::Stays(old));
+        // The last that is seen of a pod is that it had to go; of other objects, what they were.
+        let last = match unchanged || over && !served.is("", "pods") {
+            true => old,
+            false => tx.put(&target.key(), new),
+        };
+        if !over {
+            return Ok(Deleted::Stays(last));
         }
-        Ok(Deleted::Stays(tx.put(&target.key(), new)))
+        let version = tx.remove(&target.key()).unwrap_or(last.version());
+        Ok(Deleted::Gone(last, version))
     }
 
     /// Sets when the object is to be gone, which later requests can only bring forward.

@@ -201,7 +201,9 @@ async fn a_bound_pod_is_given_time_that_only_shrinks() {
     let pods = "/api/v1/namespaces/default/pods";
     let pod = |name: &str| json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     api.post(pods, pod("unbound")).await.is(201);
-    api.delete(&format!("{pods}/unbound")).await.is(200);
+    let gone = api.delete(&format!("{pods}/unbound")).await.is(200);
+    assert_eq!(gone.body["metadata"]["deletionGracePeriodSeconds"], 0, "{}", gone.text);
+    assert_eq!(gone.body["metadata"]["generation"], 2);
     api.get(&format!("{pods}/unbound")).await.is(404);
     api.post(pods, pod("p")).await.is(201);
     let path = format!("{pods}/p");
