@@ -18,7 +18,11 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
-pub use create::{Context, Error, account_name, grace_period, on_create, on_update, wants_address};
+pub(crate) use create::is_open;
+pub use create::{
+    Context, Error, account_name, grace_period, on_create, on_status_update, on_update,
+    wants_address,
+};
 pub use decode::{Decoded, decode, decode_kind, decode_metadata};
 pub(crate) use decode::{printed, zero};
 pub use defaults::default;

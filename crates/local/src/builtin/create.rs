@@ -19,6 +19,8 @@ pub struct Context<'a> {
     pub storage_class: Option<&'a str>,
     /// Five random characters for the name of the token volume.
     pub suffix: &'a str,
+    /// RFC 3339 in seconds.
+    pub time: &'a str,
 }
 
 /// The writer may not create this.
@@ -63,7 +65,7 @@ pub fn on_create(
         ("", "PersistentVolumeClaim") => claim(object, context),
         ("", "PersistentVolume") => {
             add_finalizer(object, &["metadata"], "kubernetes.io/pv-protection");
-            status(object, json!({ "phase": "Pending" }));
+            status(object, json!({ "phase": "Pending", "lastPhaseTransitionTime": context.time }));
         }
         ("apps", "Deployment") => status(object, json!({})),
         ("apps", "ReplicaSet") => status(object, json!({ "replicas": 0 })),
@@ -98,6 +100,21 @@ pub fn on_update(resource: &Resource, object: &mut Value, old: &Value) {
         ("", "Namespace") => keep(object, old, &["spec"], "finalizers"),
         ("batch", "Job") => keep(object, old, &["spec"], "selector"),
         _ => {}
+    }
+}
+
+/// The same for a write of `/status`.
+pub fn on_status_update(resource: &Resource, object: &mut Value, old: &Value, time: &str) {
+    const SINCE: &str = "lastPhaseTransitionTime";
+    if (&*resource.group, &*resource.kind) != ("", "PersistentVolume") {
+        return;
+    }
+    let (phase, since) = (["status", "phase"], ["status", SINCE]);
+    let untold = at(object, &since).is_none_or(|given| Some(given) == at(old, &since));
+    if text(object, &phase) == text(old, &phase) {
+        keep(object, old, &["status"], SINCE);
+    } else if untold && let Some(status) = map_mut(object, &["status"]) {
+        status.insert(SINCE.to_owned(), time.into());
     }
 }
 
@@ -251,14 +268,40 @@ fn service(object: &mut Value, context: &Context<'_>) {
         if !address.is_empty() && items(spec, &["clusterIPs"]).is_empty() {
             fill(spec, "clusterIPs", json!([address]));
         }
-        // Without a selector nobody knows yet what will stand behind the name.
-        let open = address == "None" && !has(spec, "selector");
-        let families = if open { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) };
-        fill(spec, "ipFamilies", families);
-        let policy = if open { "RequireDualStack" } else { "SingleStack" };
-        fill(spec, "ipFamilyPolicy", policy);
+        families(spec, None);
     }
     status(object, json!({ "loadBalancer": {} }));
+}
+
+/// Which families of addresses stand behind the service.
+fn families(spec: &mut Value, old: Option<&Value>) {
+    let open = is_open(spec);
+    let before = old.map(|old| text(old, &["ipFamilyPolicy"])).filter(|policy| !policy.is_empty());
+    let usual = if open { "RequireDualStack" } else { "SingleStack" };
+    fill(spec, "ipFamilyPolicy", before.unwrap_or(usual));
+    let single = text(spec, &["ipFamilyPolicy"]) == "SingleStack";
+    let mut families = items(spec, &["ipFamilies"]).to_vec();
+    if single && old.is_some_and(|old| items(old, &["ipFamilies"]) == families) {
+        // To ask for one family is to let go of the other.
+        families.truncate(1);
+    }
+    // Whoever demands both families is refused and gets none.
+    if families.is_empty() && (open || text(spec, &["ipFamilyPolicy"]) != "RequireDualStack") {
+        families.push("IPv4".into());
+    }
+    if open && !single && families.len() == 1 {
+        let other = if families[0] == "IPv4" { "IPv6" } else { "IPv4" };
+        families.push(other.into());
+    }
+    if let Some(map) = spec.as_object_mut().filter(|_| !families.is_empty()) {
+        map.insert("ipFamilies".to_owned(), families.into());
+    }
+}
+
+/// Without address and selector nobody knows yet what will stand behind the name.
+pub(crate) fn is_open(spec: &Value) -> bool {
+    let selects = at(spec, &["selector"]).and_then(Value::as_object);
+    text(spec, &["clusterIP"]) == "None" && selects.is_none_or(Map::is_empty)
 }
 
 fn keep_address(object: &mut Value, old: &Value) {
@@ -280,8 +323,9 @@ fn keep_address(object: &mut Value, old: &Value) {
     if given.is_empty() || given == stored {
         keep(object, old, &["spec"], "clusterIPs");
     }
-    keep(object, old, &["spec"], "ipFamilies");
-    keep(object, old, &["spec"], "ipFamilyPolicy");
+    if let Some(spec) = at_mut(object, &["spec"]) {
+        families(spec, Some(at(old, &["spec"]).unwrap_or(&Value::Null)));
+    }
 }
 
 fn string_data(object: &mut Value) {

@@ -2,11 +2,14 @@
 
 use serde_json::Value;
 
-use super::catalog::DEFINITIONS;
-use crate::{crd, store::Transaction};
+use super::{Served, catalog::DEFINITIONS};
+use crate::{apply, crd, store::Transaction};
+
+/// Who owns the status.
+const MANAGER: &str = "kube-apiserver";
 
 /// Sets the status by the names that other definitions have taken.
-pub(super) fn accept(tx: &Transaction<'_>, definition: &mut Value) {
+pub(super) fn accept(tx: &Transaction<'_>, served: &Served, definition: &mut Value) {
     let name = super::body::meta(definition, "name").to_owned();
     let others = tx.list(DEFINITIONS, "");
     let others: Vec<_> = others
@@ -15,5 +18,22 @@ pub(super) fn accept(tx: &Transaction<'_>, definition: &mut Value) {
         .map(|(_, other)| other.value())
         .collect();
     let time = super::seconds(tx.now());
-    definition["status"] = crd::accept_names(definition, &others, &time);
+    let status = crd::accept_names(definition, &others, &time);
+    let mut before = definition.take();
+    if before.get("status").is_none() {
+        before["status"] = served.typed().zero()["status"].take();
+    }
+    // Which versions are stored is not a matter of names.
+    before["status"]["storedVersions"] = status["storedVersions"].clone();
+    let mut after = before.clone();
+    after["status"] = status;
+    let update = apply::Update {
+        typed: served.typed(),
+        manager: MANAGER,
+        subresource: Some("status"),
+        api_version: &served.api_version,
+        time: &time,
+        reset: apply::Reset::AllButStatus,
+    };
+    *definition = apply::update(update, Some(&before), after);
 }

@@ -39,7 +39,7 @@ impl Registry {
             return Ok(());
         }
         if served.defines() {
-            definitions::accept(tx, object);
+            definitions::accept(tx, served, object);
         }
         self.check_rights(target, object, None, write)?;
         let account = served.is("", "pods").then(|| {
@@ -56,6 +56,7 @@ impl Registry {
             address: address.as_deref(),
             storage_class: class.as_deref(),
             suffix: &suffix()?,
+            time: &Self::time(tx),
         };
         builtin::on_create(&served.resource, object, &context).map_err(|error| {
             Error::forbidden(served.subject(meta(object, "name")), error.to_string())
@@ -80,8 +81,11 @@ impl Registry {
             builtin::on_update(&served.resource, new, old);
             self.check_rights(target, new, Some(old), write)?;
         }
+        if target.subresource == "status" {
+            builtin::on_status_update(&served.resource, new, old, &Self::time(tx));
+        }
         if main && served.defines() {
-            definitions::accept(tx, new);
+            definitions::accept(tx, served, new);
         }
         Ok(())
     }

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::{cases, read, resource_of};
 use crate::builtin::{
-    Context, RESOURCES, decode_metadata, default, on_create, on_update, quantity::Quantity,
-    resource, time, validate,
+    Context, RESOURCES, decode_metadata, default, on_create, on_status_update, on_update,
+    quantity::Quantity, resource, time, validate,
 };
 
 /// Names that lead into the code, so that wrong types meet it deep down.
@@ -121,6 +121,7 @@ proptest! {
             let context = Context { account: Some(&account), ..Context::default() };
             let _ = on_create(resource, &mut object, &context);
             on_update(resource, &mut object, &old);
+            on_status_update(resource, &mut object, &old, "2026-01-01T00:00:00Z");
             validate(resource, &object, None);
             validate(resource, &object, Some(&old));
         }

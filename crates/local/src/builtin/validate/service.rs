@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{container, immutable, meta, names};
 use crate::builtin::{
     causes::{Causes, Path},
+    is_open,
     object::{at, integer, items, text},
 };
 
@@ -16,6 +17,13 @@ pub(super) fn service(object: &Value, old: Option<&Value>, causes: &mut Causes) 
     let path = Path::new("spec");
     let none = Value::Null;
     let spec = at(object, &["spec"]).unwrap_or(&none);
+    // Addresses are given out before anything else is looked at.
+    let earlier = causes.0.len();
+    families(spec, old.and_then(|old| at(old, &["spec"])), &path, causes);
+    if causes.0.len() > earlier {
+        causes.0.drain(..earlier);
+        return;
+    }
     if let Some(old) = old {
         addresses_kept(spec, at(old, &["spec"]).unwrap_or(&none), &path, causes);
     }
@@ -119,6 +127,36 @@ fn addresses(spec: &Value, path: &Path, causes: &mut Causes) {
             continue;
         }
         self::address(address, &field.index(index), causes);
+    }
+}
+
+/// There is one family of addresses here. What nobody knows the addresses of may still have both.
+fn families(spec: &Value, old: Option<&Value>, path: &Path, causes: &mut Causes) {
+    if text(spec, &["type"]) == "ExternalName" {
+        return;
+    }
+    let families = items(spec, &["ipFamilies"]);
+    let policy = text(spec, &["ipFamilyPolicy"]);
+    let field = path.child("ipFamilyPolicy");
+    let before = old.map(|old| items(old, &["ipFamilies"]).len()).unwrap_or_default();
+    if policy == "SingleStack" && families.len() > 1 {
+        let detail = "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families \
+                      are specified";
+        return causes.invalid(&field, policy, detail);
+    }
+    if policy != "SingleStack" && (1..before).contains(&families.len()) {
+        let detail = "must be 'SingleStack' to release the secondary IP family";
+        return causes.invalid(&field, policy, detail);
+    }
+    if is_open(spec) {
+        return;
+    }
+    if policy == "RequireDualStack" {
+        causes.invalid(&field, policy, "this cluster is not configured for dual-stack services");
+    }
+    for (index, family) in families.iter().enumerate().filter(|(_, family)| *family != "IPv4") {
+        let field = path.child("ipFamilies").index(index);
+        causes.invalid(&field, family.clone(), "not configured on this cluster");
     }
 }
 
