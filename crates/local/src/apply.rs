@@ -10,6 +10,7 @@ mod last_applied;
 mod managed;
 mod merge;
 mod prune;
+pub mod scale;
 mod set;
 #[cfg(test)]
 mod tests;

@@ -202,10 +202,15 @@ impl Version {
         prune::prune(&self.schema, object)
     }
 
-    /// Fills in defaults, and drops nulls that may not stand.
+    /// Drops nulls that may not stand and that no default replaces. What is read is spared them, but
+    /// an apply that leaves one behind is refused.
+    pub fn drop_nulls(&self, object: &mut Value) {
+        defaults::drop_nulls(&self.schema, object);
+    }
+
+    /// Fills in defaults.
     pub fn default(&self, object: &mut Value) {
         defaults::default(&self.schema, object);
-        defaults::drop_nulls(&self.schema, object);
     }
 
     /// What is wrong with an object as a whole. The old object is what it replaces: its faults are

@@ -3,6 +3,7 @@
 mod applying;
 mod histories;
 mod properties;
+mod scales;
 mod sets;
 mod updating;
 

@@ -48,7 +48,7 @@ pub(super) fn default(schema: &Schema, value: &mut Value) {
     }
 }
 
-/// Drops nulls of declared fields that may not be null; what has a default has it by now.
+/// Drops nulls of declared fields that may not be null. Those with a default are left to it.
 pub(super) fn drop_nulls(schema: &Schema, value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -14,6 +14,15 @@ pub struct ScalePaths {
 }
 
 impl ScalePaths {
+    /// Of the built-in kinds that have a scale. Their selector is no text.
+    pub fn builtin() -> Self {
+        Self {
+            spec_replicas: ".spec.replicas".to_owned(),
+            status_replicas: ".status.replicas".to_owned(),
+            label_selector: None,
+        }
+    }
+
     pub(super) fn read(scale: &Value) -> Self {
         let path = |name| text(scale, name).unwrap_or_default().to_owned();
         Self {
@@ -51,6 +60,11 @@ impl ScalePaths {
             "spec": spec,
             "status": status,
         })
+    }
+
+    /// The wanted number, if the object has one.
+    pub fn wanted(&self, object: &Value) -> Option<i64> {
+        find(object, &self.spec_replicas)?.as_i64()
     }
 
     /// Writes the wanted number into the object.

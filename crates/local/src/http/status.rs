@@ -94,6 +94,7 @@ fn details(error: &Error) -> Option<Map<String, Value>> {
         | Error::MethodNotAllowed
         | Error::RejectedPatch
         | Error::MediaType(crate::error::MediaType::Patch)
+        | Error::NotAcceptable
         | Error::Owned { .. }
         | Error::NotYet { .. }
         | Error::TooMany => Map::new(),

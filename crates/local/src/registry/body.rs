@@ -23,12 +23,29 @@ pub(super) struct Decoded {
     pub(super) problems: Vec<String>,
 }
 
+/// What becomes of nulls in custom objects that may have none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nulls {
+    Dropped,
+    Kept,
+}
+
 impl Served {
     pub(super) fn decode(&self, body: Body) -> Result<Decoded, Error> {
+        self.read(body, Nulls::Dropped)
+    }
+
+    /// An object that was merged from others rather than read. What the merge has emptied is null.
+    pub(super) fn decode_merged(&self, value: Value) -> Result<Decoded, Error> {
+        self.read(Body { value, duplicates: Vec::new() }, Nulls::Kept)
+    }
+
+    fn read(&self, body: Body, nulls: Nulls) -> Result<Decoded, Error> {
         let Body { mut value, duplicates } = body;
         self.check_kind(&value)?;
         let (object, unknown) = match &self.source {
             Source::Builtin(typed) => {
+                mark_reset(&mut value);
                 let decoded = builtin::decode(&self.resource, value, *typed);
                 let decoded = decoded.map_err(|text| self.not_this_kind(&text))?;
                 let mut object = decoded.object;
@@ -42,6 +59,9 @@ impl Served {
                 let mut unknown = builtin::decode_metadata(&mut value)
                     .map_err(|text| self.not_this_kind(&text))?;
                 unknown.extend(custom.version().prune(&mut value));
+                if nulls == Nulls::Dropped {
+                    custom.version().drop_nulls(&mut value);
+                }
                 (value, unknown)
             }
         };
@@ -136,6 +156,14 @@ impl Served {
             Validation::Warn => Ok(problems),
             _ => Ok(Vec::new()),
         }
+    }
+}
+
+/// An empty list asks to forget all owners, but would not survive the reading.
+fn mark_reset(object: &mut Value) {
+    let owners = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+    if let Some(owners) = owners.filter(|owners| owners.is_empty()) {
+        owners.push(Map::new().into());
     }
 }
 

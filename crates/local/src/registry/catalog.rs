@@ -91,9 +91,13 @@ impl Served {
         Subject::new(&self.resource.group, &self.resource.plural, name)
     }
 
-    /// As errors of validation name it, by its kind.
+    /// As errors of validation name it, by its kind. A second view is judged as what is stored.
     pub(super) fn subject_kind(&self, name: &str) -> Subject {
-        Subject::new(&self.resource.group, &self.resource.kind, name)
+        let group = match self.resource.storage {
+            Storage::Shared { group, .. } => group,
+            _ => &*self.resource.group,
+        };
+        Subject::new(group, &self.resource.kind, name)
     }
 
     /// Whether the stored form is what readers of this version get.
@@ -114,7 +118,10 @@ impl Served {
         }
         match &self.source {
             Source::Builtin(_) => super::events::to_new(&mut value),
-            Source::Custom(custom) => custom.version().default(&mut value),
+            Source::Custom(custom) => {
+                custom.version().drop_nulls(&mut value);
+                custom.version().default(&mut value);
+            }
         }
         value
     }

@@ -18,6 +18,16 @@ pub(super) const NAMESPACES: &str = "/namespaces";
 impl Served {
     /// Everything that is wrong with the object, as one error.
     pub(super) fn validate(&self, new: &Value, old: Option<&Value>) -> Result<(), Error> {
+        self.validate_through("", new, old)
+    }
+
+    /// As [`Self::validate`] for what a subresource writes.
+    pub(super) fn validate_through(
+        &self,
+        subresource: &str,
+        new: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Error> {
         let causes = match &self.source {
             Source::Builtin(_) if self.defines() => {
                 let mut causes = builtin::validate(&self.resource, new, old);
@@ -27,7 +37,10 @@ impl Served {
             Source::Builtin(_) => builtin::validate(&self.resource, new, old),
             Source::Custom(custom) => {
                 let mut causes = builtin::validate_metadata(&self.resource, new, old);
-                causes.extend(custom.version().validate(new, old));
+                causes.extend(match subresource {
+                    "status" => custom.version().validate_status(new, old),
+                    _ => custom.version().validate(new, old),
+                });
                 causes
             }
         };

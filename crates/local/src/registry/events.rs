@@ -13,14 +13,25 @@ const PAIRS: [(&str, &str); 7] = [
     ("reportingComponent", "reportingController"),
 ];
 
+/// Texts that the core form prints even when they are empty, and the newer one does not.
+const PRINTED: [&str; 2] = ["reportingComponent", "reportingInstance"];
+
 /// From the stored form to that of `events.k8s.io`.
 pub(super) fn to_new(event: &mut Value) {
+    if let Some(map) = event.as_object_mut() {
+        map.retain(|name, value| *value != "" || !PRINTED.contains(&name.as_str()));
+    }
     rename(event, PAIRS.into_iter());
 }
 
 /// From that of `events.k8s.io` to the stored form.
 pub(super) fn to_core(event: &mut Value) {
     rename(event, PAIRS.into_iter().map(|(core, new)| (new, core)));
+    if let Some(map) = event.as_object_mut() {
+        for name in PRINTED {
+            map.entry(name).or_insert_with(|| "".into());
+        }
+    }
 }
 
 fn rename<'a>(event: &mut Value, names: impl Iterator<Item = (&'a str, &'a str)>) {
@@ -47,12 +58,15 @@ mod tests {
             "count": 2,
             "source": {"component": "c"},
             "reason": "R",
+            "reportingComponent": "",
+            "reportingInstance": "i",
         });
         let mut event = core.clone();
         to_new(&mut event);
         assert_eq!(event["regarding"]["kind"], "Pod");
         assert_eq!(event["note"], "m");
         assert!(event.get("message").is_none());
+        assert!(event.get("reportingController").is_none());
         to_core(&mut event);
         assert_eq!(event, core);
     }

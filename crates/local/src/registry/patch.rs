@@ -107,7 +107,7 @@ impl Registry {
     }
 
     /// The merged object, read by its kind.
-    pub(super) fn applied(
+    fn applied(
         &self,
         tx: &Transaction<'_>,
         target: &Target,
@@ -134,7 +134,7 @@ impl Registry {
             reset: served.reset(&target.subresource),
         });
         let merged = merged.map_err(Refused::Apply)?;
-        let decoded = served.decode(Body { value: merged, duplicates: Vec::new() })?;
+        let decoded = served.decode_merged(merged)?;
         Ok((decoded.object, decoded.problems))
     }
 }
@@ -177,7 +177,7 @@ fn check_applied(target: &Target, config: &Value) -> Result<(), Error> {
         return bad("metadata.managedFields must be nil".into());
     }
     let (kind, api_version) = match &*target.subresource {
-        "scale" => ("Scale", "autoscaling/v1"),
+        "scale" => ("Scale", apply::scale::API_VERSION),
         _ => (&*target.served.resource.kind, &*target.served.api_version),
     };
     if text("kind") != kind || text("apiVersion") != api_version {
@@ -200,7 +200,7 @@ impl Target {
     }
 }
 
-fn check_version(target: &Target, old: &Object, config: &Value) -> Result<(), Error> {
+pub(super) fn check_version(target: &Target, old: &Object, config: &Value) -> Result<(), Error> {
     let version = meta(config, "resourceVersion");
     if !version.is_empty() && version != old.version().to_string() {
         return Err(target.modified());
@@ -235,14 +235,14 @@ pub(super) fn refused(target: &Target, config: &Value, refused: Refused) -> Erro
         }
         apply::Error::Typed(text) => {
             let served = &target.served;
-            let version = match &*served.resource.group {
-                "" => format!("/{}", served.resource.version),
-                _ => served.api_version.clone(),
+            let (version, kind) = match (&*target.subresource, &*served.resource.group) {
+                ("scale", _) => (apply::scale::API_VERSION.to_owned(), "Scale"),
+                (_, "") => (format!("/{}", served.resource.version), &*served.resource.kind),
+                _ => (served.api_version.clone(), &*served.resource.kind),
             };
             let place = format!("{}/{}", meta(config, "namespace"), meta(config, "name"));
             Error::Unspecific(format!(
-                "failed to create typed patch object ({place}; {version}, Kind={}): {text}",
-                served.resource.kind
+                "failed to create typed patch object ({place}; {version}, Kind={kind}): {text}"
             ))
         }
     }

@@ -2,8 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::Value;
-
 use super::{Registry, Served, Source, Target};
 use crate::{
     error::Error,
@@ -78,9 +76,4 @@ impl Registry {
             }
         }
     }
-}
-
-/// A value at a path of names.
-pub(super) fn at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
-    path.iter().try_fold(object, |value, name| value.get(name))
 }

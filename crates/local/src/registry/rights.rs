@@ -170,7 +170,7 @@ impl Registry {
     ) -> Result<Answer, Error> {
         let account = self.get(target, None).await?;
         let mut body = read_request(body)?;
-        let subject = Subject::new("authentication.k8s.io", "TokenRequest", &target.name);
+        let subject = Subject::new("authentication.k8s.io", "TokenRequest", "");
         let (audiences, seconds) =
             auth::token_request(&body).map_err(|causes| Error::Invalid { subject, causes })?;
         let request = TokenRequest {

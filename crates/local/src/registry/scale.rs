@@ -2,59 +2,44 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     Answer, Body, PatchKind, Registry, Source, Target, Write,
-    body::meta,
+    body::{meta, metadata_mut, set},
     create::Owners,
-    patch::{patched, refused},
-    read::at,
+    patch::{Refused, check_version, patched, refused},
     update::From,
 };
 use crate::{
-    error::{CauseReason, Error},
+    apply::{self, scale::API_VERSION},
+    builtin,
+    crd::ScalePaths,
+    error::{Cause, CauseReason, Error, Subject},
     store::{Object, Transaction},
-    types,
+    types::{self, Typed},
 };
 
-/// Where the numbers are, as names from the object's root.
-struct Paths {
-    wanted: Vec<String>,
-    seen: Vec<String>,
-    selector: Option<Vec<String>>,
-}
+/// Stands for a number that a custom object lacks, and that no one can ask for.
+const UNSET: i64 = i32::MIN as i64;
 
-fn paths(target: &Target) -> Option<Paths> {
-    let split = |path: &str| {
-        path.split('.').filter(|name| !name.is_empty()).map(str::to_owned).collect::<Vec<_>>()
-    };
-    match &target.served.source {
-        Source::Builtin(_) => Some(Paths {
-            wanted: split("spec.replicas"),
-            seen: split("status.replicas"),
-            selector: None,
-        }),
-        Source::Custom(custom) => {
-            let scale = custom.version().scale.as_ref()?;
-            Some(Paths {
-                wanted: split(&scale.spec_replicas),
-                seen: split(&scale.status_replicas),
-                selector: scale.label_selector.as_deref().map(split),
-            })
-        }
-    }
-}
-
-fn number(object: &Value, path: &[String]) -> i64 {
-    let path: Vec<_> = path.iter().map(String::as_str).collect();
-    at(object, &path).and_then(Value::as_i64).unwrap_or_default()
+/// A scale before it is changed, with all that it takes to bring the change back.
+struct Scale<'a> {
+    target: &'a Target,
+    old: &'a Arc<Object>,
+    paths: ScalePaths,
+    versions: apply::scale::Paths,
+    typed: Typed<'static>,
+    /// The object itself.
+    object: Value,
+    /// The scale, with its owners.
+    value: Value,
 }
 
 impl Registry {
     pub async fn get_scale(&self, target: &Target) -> Result<Value, Error> {
         let object = self.get(target, None).await?;
-        show(target, &object)
+        show(target, &target.served.show(&object))
     }
 
     pub async fn update_scale(
@@ -67,8 +52,10 @@ impl Registry {
             let Some(old) = tx.get(&target.key()) else {
                 return Err(Error::NotFound(target.subject()));
             };
-            let body = registry.set_scale(tx, &target, &old, &body.value, &write)?;
-            Ok(Answer::of(body))
+            let scale = Scale::new(&target, &old)?;
+            let wanted = scale.decode(body.value)?;
+            let wanted = scale.owned(wanted, &write, &Self::time(tx));
+            registry.rescale(tx, scale, wanted, &write)
         })
         .await
     }
@@ -82,14 +69,12 @@ impl Registry {
         body: &Body,
         write: &Write,
     ) -> Result<Answer, Error> {
-        let before = show(target, old)?;
-        let typed = types::builtin().kind("autoscaling/v1", "Scale");
-        let typed = typed.unwrap_or(target.served.typed());
-        let scale = patched(&before, kind, &body.value, typed)?;
-        Ok(Answer::of(self.set_scale(tx, target, old, &scale, write)?))
+        let scale = Scale::new(target, old)?;
+        let wanted = scale.decode(patched(&scale.value, kind, &body.value, scale.typed)?)?;
+        let wanted = scale.owned(wanted, write, &Self::time(tx));
+        self.rescale(tx, scale, wanted, write)
     }
 
-    /// An apply owns the one field of the object itself.
     pub(super) fn apply_scale(
         &self,
         tx: &mut Transaction<'_>,
@@ -98,121 +83,168 @@ impl Registry {
         write: &Write,
         force: bool,
     ) -> Result<Answer, Error> {
-        let (old, paths) = (tx.get(&target.key()), paths(target));
-        let (Some(old), Some(paths)) = (old, paths) else {
+        let Some(old) = tx.get(&target.key()) else {
             return Err(Error::NotFound(target.subject()));
         };
-        let served = &target.served;
-        let mut config = json!({
-            "apiVersion": served.api_version,
-            "kind": served.resource.kind,
-            "metadata": {"name": target.name},
-        });
-        if let Some(replicas) = body.value.pointer("/spec/replicas") {
-            put(&mut config, &paths.wanted, replicas.clone());
-        }
+        let scale = Scale::new(target, &old)?;
+        let mut config = body.value.clone();
         target.name_config(&mut config)?;
-        let live = Some(old.clone());
-        let applied = self.applied(tx, target, &live, &config, write, force);
-        let (mut object, _) =
-            applied.map_err(|error| as_scale(target, refused(target, &body.value, error)))?;
-        served.default(&mut object);
-        self.update_in(tx, target, &old, object, write, Owners::Applied, From::Patch)?;
-        Ok(Answer::of(show(target, &tx.get(&target.key()).unwrap_or(old))?))
+        check_version(target, &old, &config)?;
+        let merged = apply::apply(apply::Request {
+            live: Some(&scale.value),
+            config: &config,
+            typed: scale.typed,
+            manager: &write.manager,
+            subresource: Some(&target.subresource),
+            api_version: API_VERSION,
+            force,
+            time: &Self::time(tx),
+            reset: apply::Reset::Nothing,
+        });
+        let merged = merged.map_err(|error| refused(target, &body.value, Refused::Apply(error)))?;
+        let wanted = scale.decode(merged)?;
+        self.rescale(tx, scale, wanted, write)
     }
 
-    fn set_scale(
+    /// Brings what was changed of the scale into the object.
+    fn rescale(
         &self,
         tx: &mut Transaction<'_>,
-        target: &Target,
-        old: &Arc<Object>,
-        scale: &Value,
+        scale: Scale<'_>,
+        wanted: Value,
         write: &Write,
-    ) -> Result<Value, Error> {
-        let Some(paths) = paths(target) else { return Err(Error::NotFound(target.subject())) };
-        let replicas = check(target, scale)?;
-        let mut object = target.served.show(old);
-        if let Some(metadata) = super::body::metadata_mut(&mut object) {
-            let version = meta(scale, "resourceVersion");
-            metadata.insert("resourceVersion".into(), version.into());
-            let uid = meta(scale, "uid");
-            if !uid.is_empty() {
-                metadata.insert("uid".into(), uid.into());
-            }
+    ) -> Result<Answer, Error> {
+        let Scale { target, old, .. } = scale;
+        let replicas = scale.replicas(&wanted)?;
+        let mut object = scale.object;
+        let before = object.pointer("/metadata/managedFields").cloned();
+        let owners = apply::scale::to_parent(
+            before.as_ref(),
+            wanted.pointer("/metadata/managedFields"),
+            &scale.versions,
+            &target.served.api_version,
+        );
+        if let Some(metadata) = metadata_mut(&mut object) {
+            set(metadata, "managedFields", owners);
+            metadata.insert("resourceVersion".into(), meta(&wanted, "resourceVersion").into());
+            metadata.insert("uid".into(), meta(&wanted, "uid").into());
         }
-        put(&mut object, &paths.wanted, replicas.into());
-        self.update_in(tx, target, old, object, write, Owners::Compare, From::Put)?;
-        show(target, &tx.get(&target.key()).unwrap_or_else(|| old.clone()))
+        scale.paths.set(&mut object, replicas);
+        self.update_in(tx, target, old, object, write, Owners::Applied, From::Put)?;
+        let now = tx.get(&target.key()).unwrap_or_else(|| old.clone());
+        Ok(Answer::of(show(target, &target.served.show(&now))?))
     }
 }
 
-/// Who else owns the number owns it in terms of a scale.
-fn as_scale(target: &Target, error: Error) -> Error {
-    let Error::Owned { text, conflicts } = error else { return error };
-    let own = format!(" using {}", target.served.api_version);
-    let shown = |text: String| text.replace(&own, " using autoscaling/v1");
-    let conflicts = conflicts.into_iter().map(|(message, field)| (shown(message), field));
-    Error::Owned { conflicts: conflicts.collect(), text: shown(text) }
+impl<'a> Scale<'a> {
+    fn new(target: &'a Target, old: &'a Arc<Object>) -> Result<Self, Error> {
+        let found = (paths(target), types::builtin().kind(API_VERSION, "Scale"));
+        let (Some(paths), Some(typed)) = found else {
+            return Err(Error::NotFound(target.subject()));
+        };
+        let object = target.served.show(old);
+        let versions = versions(target);
+        let mut value = show(target, &object)?;
+        if target.served.resource.custom && paths.wanted(&object).is_none() {
+            value["spec"]["replicas"] = UNSET.into();
+        }
+        let owners = object.pointer("/metadata/managedFields");
+        let owners = apply::scale::to_scale(owners, &versions);
+        if let Some(metadata) = metadata_mut(&mut value) {
+            set(metadata, "managedFields", owners);
+        }
+        Ok(Self { target, old, paths, versions, typed, object, value })
+    }
+
+    fn decode(&self, body: Value) -> Result<Value, Error> {
+        let cannot = |why: &str| {
+            let text = format!("Scale in version \"v1\" cannot be handled as a Scale: {why}");
+            Error::BadRequest(text)
+        };
+        if !body.is_object() || body.get("kind").is_some_and(|kind| kind != "Scale") {
+            return Err(cannot("the body is of another kind"));
+        }
+        let name = meta(&body, "name");
+        if !name.is_empty() && name != self.target.name {
+            return Err(Error::BadRequest(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                self.target.name
+            )));
+        }
+        let decoded = builtin::decode_kind(API_VERSION, "Scale", body, self.typed);
+        Ok(decoded.map_err(|why| cannot(&why))?.object)
+    }
+
+    /// The scale as it is wanted, with its owners after the write.
+    fn owned(&self, wanted: Value, write: &Write, time: &str) -> Value {
+        let update = apply::Update {
+            typed: self.typed,
+            manager: &write.manager,
+            subresource: Some(&self.target.subresource),
+            api_version: API_VERSION,
+            time,
+            reset: apply::Reset::Nothing,
+        };
+        apply::update(update, Some(&self.value), wanted)
+    }
+
+    /// The number that is asked for. What custom kinds allow their schema says.
+    fn replicas(&self, wanted: &Value) -> Result<i64, Error> {
+        let replicas = wanted.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or_default();
+        let custom = self.target.served.resource.custom;
+        if custom && replicas == UNSET {
+            let path = &self.paths.spec_replicas;
+            let text = format!("the spec replicas field {path:?} cannot be empty");
+            return Err(Error::BadRequest(text));
+        }
+        if !custom && replicas < 0 {
+            let cause = Cause {
+                reason: CauseReason::Invalid,
+                field: "spec.replicas".into(),
+                message: format!("Invalid value: {replicas}: must be greater than or equal to 0"),
+            };
+            let subject = Subject::new("autoscaling", "Scale", &self.target.name);
+            return Err(Error::invalid(subject, cause));
+        }
+        Ok(replicas)
+    }
 }
 
-/// The number that is asked for.
-fn check(target: &Target, scale: &Value) -> Result<i64, Error> {
-    let cannot = |why: &str| {
-        Error::BadRequest(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}"))
-    };
-    if !scale.is_object() || scale.get("kind").is_some_and(|kind| kind != "Scale") {
-        return Err(cannot("the body is of another kind"));
+fn paths(target: &Target) -> Option<ScalePaths> {
+    match &target.served.source {
+        Source::Builtin(_) => Some(ScalePaths::builtin()),
+        Source::Custom(custom) => custom.version().scale.clone(),
     }
-    let name = meta(scale, "name");
-    if !name.is_empty() && name != target.name {
-        return Err(Error::BadRequest(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            target.name
-        )));
-    }
-    let replicas = match scale.pointer("/spec/replicas") {
-        None | Some(Value::Null) => 0,
-        Some(value) => value.as_i64().ok_or_else(|| cannot("spec.replicas is not a number"))?,
-    };
-    if !(0..=i64::from(i32::MAX)).contains(&replicas) {
-        let message = format!("Invalid value: {replicas}: must be greater than or equal to 0");
-        return Err(target.invalid(CauseReason::Invalid, "spec.replicas", message));
-    }
-    Ok(replicas)
 }
 
-fn show(target: &Target, object: &Object) -> Result<Value, Error> {
+/// Where each version of the kind has the number.
+fn versions(target: &Target) -> apply::scale::Paths {
+    let served = &target.served;
+    match &served.source {
+        Source::Builtin(_) => {
+            let path = ScalePaths::builtin().spec_path();
+            [(served.api_version.clone(), Some(path))].into()
+        }
+        Source::Custom(custom) => {
+            let path = |version: &crate::crd::Version| {
+                let name = format!("{}/{}", served.resource.group, version.name);
+                (name, version.scale.as_ref().map(ScalePaths::spec_path))
+            };
+            custom.definition.versions.iter().map(path).collect()
+        }
+    }
+}
+
+fn show(target: &Target, object: &Value) -> Result<Value, Error> {
     let Some(paths) = paths(target) else { return Err(Error::NotFound(target.subject())) };
-    let value = target.served.show(object);
-    let metadata = ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"];
-    let metadata = metadata.into_iter().filter_map(|field| {
-        Some((field.to_owned(), value.pointer("/metadata")?.get(field)?.clone()))
-    });
-    let metadata: Map<String, Value> = metadata.collect();
-    let mut spec = Map::new();
-    let wanted = number(&value, &paths.wanted);
-    if wanted != 0 {
-        spec.insert("replicas".into(), wanted.into());
-    }
-    let mut status = Map::new();
-    status.insert("replicas".into(), number(&value, &paths.seen).into());
-    let selector = match &paths.selector {
-        None => value.pointer("/spec/selector").map(selector_text),
-        Some(path) => {
-            let path: Vec<_> = path.iter().map(String::as_str).collect();
-            at(&value, &path).and_then(Value::as_str).map(str::to_owned)
+    let mut scale = paths.of(object);
+    if let Source::Builtin(_) = target.served.source {
+        let selector = object.pointer("/spec/selector").map(selector_text).unwrap_or_default();
+        if !selector.is_empty() {
+            scale["status"]["selector"] = json!(selector);
         }
-    };
-    if let Some(selector) = selector.filter(|text| !text.is_empty()) {
-        status.insert("selector".into(), selector.into());
     }
-    Ok(json!({
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": metadata,
-        "spec": spec,
-        "status": status,
-    }))
+    Ok(scale)
 }
 
 /// A label selector as clients would type it.
@@ -232,17 +264,4 @@ fn selector_text(selector: &Value) -> String {
         })
     });
     labels.chain(rules).collect::<Vec<_>>().join(",")
-}
-
-/// Sets a value, making the maps on the way.
-fn put(object: &mut Value, path: &[String], value: Value) {
-    let mut here = object;
-    for name in path {
-        if !here.is_object() {
-            *here = Map::new().into();
-        }
-        let Some(map) = here.as_object_mut() else { return };
-        here = map.entry(name.clone()).or_insert(Value::Null);
-    }
-    *here = value;
 }

@@ -34,6 +34,10 @@ impl Registry {
         let mut warnings = target.served.judge(decoded.problems, write.validation)?;
         let mut object = decoded.object;
         target.check_names(&mut object)?;
+        let version = meta(&object, "resourceVersion");
+        if !version.is_empty() {
+            parse_version(version)?;
+        }
         warnings.extend(target.served.warnings());
         target.served.default(&mut object);
         let done = self.change(write.mode, move |registry, tx| {
@@ -99,7 +103,7 @@ impl Registry {
             raise_generation(&mut new);
         }
         check_finalizers(target, old, &new)?;
-        served.validate(&new, Some(&before))?;
+        served.validate_through(&target.subresource, &new, Some(&before))?;
         self.store_changed(tx, target, old, &before, new, write.mode)
     }
 

@@ -35,6 +35,10 @@ fn definition() -> Value {
                                     ],
                                 },
                                 "replicas": {"type": "integer", "default": 1, "maximum": 10},
+                                "labels": {
+                                    "type": "object",
+                                    "additionalProperties": {"type": "string"},
+                                },
                             },
                         },
                         "status": {
@@ -117,6 +121,41 @@ async fn generation_status_and_scale_of_custom_objects() {
     assert_eq!(generation(&api.get(&path).await.body), 3);
     let missing = api.get(&format!("{path}/other")).await.fails(404, "NotFound");
     assert_eq!(missing.message(), "widgets.ex.io \"w\" not found");
+}
+
+#[tokio::test]
+async fn an_apply_that_empties_a_map_leaves_null() {
+    let api = Api::new().await;
+    api.post(DEFINITIONS, definition()).await.is(201);
+    let path = format!("{WIDGETS}/w");
+    api.apply(&path, "m", widget("w", json!({"labels": {"x": "1"}}))).await.is(201);
+    let refused = api.apply(&path, "m", widget("w", json!({"labels": {}}))).await;
+    let refused = refused.fails(422, "Invalid");
+    let cause = &refused.body["details"]["causes"][0];
+    assert_eq!(
+        (&cause["reason"], &cause["field"]),
+        (&json!("FieldValueTypeInvalid"), &json!("spec.labels"))
+    );
+    // What is read is spared such nulls.
+    let read = api.merge(&path, json!({"spec": {"labels": null}})).await.is(200);
+    assert_eq!(read.body["spec"], json!({"replicas": 1}));
+}
+
+#[tokio::test]
+async fn the_status_of_a_definition_is_owned_by_the_server() {
+    let api = Api::new().await;
+    let made = api.post(&format!("{DEFINITIONS}?fieldManager=m"), definition()).await.is(201);
+    let entries = made.body["metadata"]["managedFields"].as_array().unwrap();
+    let owned = |manager: &str| {
+        let entry = entries.iter().find(|entry| entry["manager"] == manager);
+        entry.map(|entry| entry["fieldsV1"].clone()).unwrap_or_default()
+    };
+    let own = owned("m");
+    assert_eq!((own.get("f:status"), own["f:spec"].get(".")), (None, None), "{}", made.text);
+    let status = owned("kube-apiserver");
+    assert!(status["f:status"]["f:acceptedNames"]["f:plural"].is_object(), "{}", made.text);
+    assert!(status["f:status"].get("f:storedVersions").is_none(), "{}", made.text);
+    assert!(status.get("f:spec").is_none(), "{}", made.text);
 }
 
 #[tokio::test]

@@ -296,4 +296,66 @@ async fn services_get_addresses_and_keep_them() {
     other["spec"]["clusterIP"] = "None".into();
     other["metadata"]["name"] = "u".into();
     assert_eq!(api.post(path, other).await.is(201).body["spec"]["clusterIP"], "None");
+    let gone = api.delete(&format!("{path}/s")).await.is(200);
+    assert!(gone.version() > put.version(), "{}", gone.text);
+}
+
+#[tokio::test]
+async fn a_name_without_pods_may_have_both_families_until_it_gets_some() {
+    let api = Api::new().await;
+    let path = "/api/v1/namespaces/default/services";
+    let spec = json!({"clusterIP": "None", "ports": [{"port": 80}]});
+    let made = api.post(path, json!({"metadata": {"name": "s"}, "spec": spec})).await.is(201);
+    assert_eq!(made.body["spec"]["ipFamilies"], json!(["IPv4", "IPv6"]));
+    assert_eq!(made.body["spec"]["ipFamilyPolicy"], "RequireDualStack");
+    let path = format!("{path}/s");
+    api.merge(&path, json!({"metadata": {"labels": {"a": "b"}}})).await.is(200);
+    let refused = api.merge(&path, json!({"spec": {"selector": {"a": "b"}}})).await;
+    let refused = refused.fails(422, "Invalid");
+    let fields: Vec<_> = refused.body["details"]["causes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cause| cause["field"].as_str().unwrap())
+        .collect();
+    assert_eq!(fields, ["spec.ipFamilyPolicy", "spec.ipFamilies[1]"]);
+    let single = json!({"spec": {"selector": {"a": "b"}, "ipFamilyPolicy": "SingleStack"}});
+    let single = api.merge(&path, single).await.is(200);
+    assert_eq!(single.body["spec"]["ipFamilies"], json!(["IPv4"]));
+}
+
+#[tokio::test]
+async fn an_empty_list_of_owners_forgets_them() {
+    let api = Api::new().await;
+    api.post(CONFIG_MAPS, config_map("c", json!({"a": "1"}))).await.is(201);
+    let path = format!("{CONFIG_MAPS}/c");
+    let reset = api.merge(&path, json!({"metadata": {"managedFields": []}})).await.is(200);
+    assert!(reset.body["metadata"].get("managedFields").is_none(), "{}", reset.text);
+}
+
+#[tokio::test]
+async fn a_scale_has_owners_as_kubernetes_records_them() {
+    let api = Api::new().await;
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    api.post(&format!("{path}?fieldManager=m1"), deployment("d")).await.is(201);
+    let path = format!("{path}/d");
+    let scale = format!("{path}/scale?fieldManager=m2");
+    api.merge(&scale, json!({"spec": {"replicas": 2}})).await.is(200);
+    let read = api.get(&path).await.is(200);
+    let entries = read.body["metadata"]["managedFields"].as_array().unwrap();
+    let entry = entries.iter().find(|entry| entry["manager"] == "m2").unwrap();
+    assert_eq!(
+        *entry,
+        json!({
+            "manager": "m2", "operation": "Update", "apiVersion": "apps/v1", "subresource": "scale",
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:replicas": {}}},
+        })
+    );
+    let same = api.merge(&scale, json!({"spec": {"replicas": 2}})).await.is(200);
+    assert_eq!(same.version(), read.version());
+    let refused = api.merge(&scale, json!({"spec": {"replicas": -1}})).await.fails(422, "Invalid");
+    assert_eq!(
+        (&refused.body["details"]["group"], &refused.body["details"]["kind"]),
+        (&json!("autoscaling"), &json!("Scale"))
+    );
 }

@@ -8,14 +8,23 @@ use serde_json::{Map, Value, json};
 use super::compile;
 use crate::crd::{Definition, default_definition};
 
-/// Our own from the repository, others from the cache of `cargo xtask` where it has been filled.
-fn all() -> Vec<Value> {
+/// Our own, which are always there.
+fn own() -> Vec<Value> {
+    in_folder(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../deploy/chart/windlass/crds"))
+}
+
+/// Those of others, from the cache of `cargo xtask` where it has been filled.
+fn others() -> Vec<Value> {
+    let from = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = from("WINDLASS_CACHE")
+        .or_else(|| from("XDG_CACHE_HOME").map(|cache| cache.join("windlass")))
+        .or_else(|| from("HOME").map(|home| home.join(".cache/windlass")));
+    cache.map(|cache| in_folder(cache.join("crds"))).unwrap_or_default()
+}
+
+fn in_folder(folder: PathBuf) -> Vec<Value> {
     let mut files = Vec::new();
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    collect(root.join("deploy"), &mut files);
-    if let Some(home) = env::var_os("HOME") {
-        collect(PathBuf::from(home).join(".cache/windlass/crds"), &mut files);
-    }
+    collect(folder, &mut files);
     files.iter().flat_map(|text| definitions(text)).collect()
 }
 
@@ -33,8 +42,9 @@ fn collect(folder: PathBuf, files: &mut Vec<String>) {
 fn definitions(text: &str) -> Vec<Value> {
     text.split("\n---")
         .filter(|document| document.contains("kind: CustomResourceDefinition"))
-        .filter_map(|document| {
-            serde_saphyr::from_str::<Value>(document.trim_start_matches("---")).ok()
+        .map(|document| {
+            serde_saphyr::from_str::<Value>(document.trim_start_matches("---"))
+                .unwrap_or_else(|error| panic!("{error}\n{document}"))
         })
         .filter(|crd| crd["kind"] == "CustomResourceDefinition")
         .map(|mut crd| {
@@ -47,11 +57,14 @@ fn definitions(text: &str) -> Vec<Value> {
         .collect()
 }
 
-static COMPILED: LazyLock<Vec<Definition>> = LazyLock::new(|| all().iter().map(compile).collect());
+static COMPILED: LazyLock<Vec<Definition>> =
+    LazyLock::new(|| own().iter().chain(&others()).map(compile).collect());
 
 #[test]
 fn every_known_definition_compiles() {
-    assert!(COMPILED.len() >= 10, "{}", COMPILED.len());
+    let own = own().len();
+    assert!(own >= 13, "only {own} definitions of our own were found");
+    assert!(COMPILED.len() >= own);
 }
 
 /// Values that bear some likeness to the schema: mostly its fields, sometimes anything.
@@ -117,8 +130,10 @@ proptest! {
         let mut again = pruned.clone();
         prop_assert_eq!(version.prune(&mut again), Vec::<String>::new());
         prop_assert_eq!(&again, &pruned);
+        version.drop_nulls(&mut pruned);
         version.default(&mut pruned);
         again = pruned.clone();
+        version.drop_nulls(&mut again);
         version.default(&mut again);
         prop_assert_eq!(again, pruned);
     }

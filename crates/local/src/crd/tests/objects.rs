@@ -10,6 +10,7 @@ fn create(spec: Value) -> Result<Value, Vec<String>> {
     let version = only(&definition);
     let mut object = object(spec);
     version.prune(&mut object);
+    version.drop_nulls(&mut object);
     version.default(&mut object);
     let causes = version.validate(&object, None);
     if causes.is_empty() { Ok(object["spec"].take()) } else { Err(lines(&causes)) }
