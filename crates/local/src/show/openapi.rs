@@ -16,6 +16,8 @@ const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 const TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Time";
+const MANAGED_FIELDS_ENTRY: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry";
+const FIELDS_V1: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1";
 const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
 
 /// `/openapi/v3`: for each document its path beneath that (`api/v1`, `apis/apps/v1`) and its content
@@ -210,7 +212,10 @@ impl Schemas {
             Form::Struct(form) => {
                 let mut properties = Map::new();
                 for (field, declared) in &form.fields {
-                    let mut property = self.of(typed, declared.form);
+                    let mut property = match (name, &**field) {
+                        (MANAGED_FIELDS_ENTRY, "fieldsV1") => self.fields_v1(),
+                        _ => self.of(typed, declared.form),
+                    };
                     self.describe(name, field, &mut property);
                     let strategy = &declared.strategy;
                     if let Some(key) = &strategy.merge_key {
@@ -252,6 +257,12 @@ impl Schemas {
         if !allowed.is_empty() {
             property["enum"] = json!(allowed);
         }
+    }
+
+    /// Clients print the name of the type, of which nothing else is known.
+    fn fields_v1(&mut self) -> Value {
+        self.done.entry(FIELDS_V1.to_owned()).or_insert_with(|| json!({"type": "object"}));
+        reference(FIELDS_V1)
     }
 
     fn of(&mut self, typed: Typed<'static>, id: Id) -> Value {

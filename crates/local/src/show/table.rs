@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{age, cells, path::JsonPath};
-use crate::{builtin::Resource, crd::Column};
+use crate::{builtin::Resource, crd::Column, types::builtin};
 
 /// What each row carries of its object, as the parameter `includeObject` says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,18 +55,34 @@ pub fn columns(resource: &Resource, custom: Option<&[Column]>) -> Value {
         None => cells::columns(&resource.group, &resource.plural)
             .iter()
             .map(|(name, kind, priority)| {
-                column(name, kind, if *name == "Name" { "name" } else { "" }, "", *priority)
+                let (format, description) = match *name {
+                    "Name" => ("name", described("name")),
+                    "Age" => ("", described("creationTimestamp")),
+                    _ => ("", ""),
+                };
+                column(name, kind, format, description, *priority)
             })
             .collect(),
         Some(custom) => {
-            let mut all = vec![column("Name", "string", "name", "", 0)];
+            let mut all = vec![column("Name", "string", "name", described("name"), 0)];
             all.extend(custom.iter().map(|own| {
-                column(&own.name, &own.kind, &own.format, &own.description, own.priority)
+                let description = match &*own.description {
+                    // Only the column that there is without being declared.
+                    "" => described("creationTimestamp"),
+                    text => text,
+                };
+                column(&own.name, &own.kind, &own.format, description, own.priority)
             }));
             all
         }
     };
     Value::Array(all)
+}
+
+/// What the documentation says of a field that every object has.
+fn described(field: &str) -> &'static str {
+    const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+    builtin().description(OBJECT_META, Some(field)).unwrap_or_default()
 }
 
 /// The rows alone.
