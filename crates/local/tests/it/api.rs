@@ -14,7 +14,7 @@ use futures::StreamExt;
 use http::{HeaderMap, Method, Request, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{interval, timeout};
 use tower::ServiceExt;
 use windlass_local::{
     auth::User,
@@ -168,13 +168,14 @@ impl Api {
     /// Asks until the answer is as wanted.
     pub(crate) async fn until(&self, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
         let deadline = Instant::now() + Duration::from_secs(10);
+        let mut pause = interval(Duration::from_millis(5));
         loop {
+            pause.tick().await;
             let answer = self.get(path).await;
             if wanted(&answer) {
                 return answer;
             }
             assert!(Instant::now() < deadline, "{path}: {}", answer.text);
-            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
