@@ -123,7 +123,7 @@ impl Domain for ModelServiceDomain {
         vec![
             right("", "pods/log", &["get"]),
             right("", "events", &["create", "list", "patch"]),
-            right("", "secrets", &["create", "deletecollection"]),
+            right("", "secrets", &["create", "delete"]),
             right(extension, "inferenceobjectives", read),
             right(extension, "inferencemodelrewrites", read),
             right(
