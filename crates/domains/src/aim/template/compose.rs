@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use windlass_api::aim::template::{Discovery, ModelSource, Profile, ProfileMetadata, TemplateKind};
 use windlass_engine::error::{Category, Error};
 use windlass_engine::fetch::Fetched;
-use windlass_engine::health::{PodsView, pods};
+use windlass_engine::health::{PodsView, pods, reasons as health_reasons};
 use windlass_engine::state::State;
 
 use super::discovery::{
@@ -184,15 +184,16 @@ impl<K: TemplateKind> Asking<'_, K> {
         discovery::wait(self.known()?, &wanted.attempt, self.now)
     }
 
-    /// What keeps the pod from running, in its own words.
+    /// What keeps the pod from running, in its own words. That it has not started yet is no reason.
     fn obstacle(&self) -> Option<String> {
         let found = self.answers.pods.as_ref()?.found()?;
         let view = PodsView { pods: found, events: &[], logs: &Default::default() };
         let inspection = pods(&view);
         let failing =
             inspection.errors.first().map(|error| format!("{}: {}", error.reason, error.message));
-        let waiting =
-            (inspection.state() == State::Pending).then(|| inspection.message.clone()).flatten();
+        let is_held_up = inspection.state() == State::Pending
+            && inspection.reason.as_deref() != Some(health_reasons::PODS_PENDING);
+        let waiting = is_held_up.then(|| inspection.message.clone()).flatten();
         failing.or(waiting).filter(|_| !found.is_empty())
     }
 
