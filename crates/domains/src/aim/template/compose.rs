@@ -229,6 +229,11 @@ impl<K: TemplateKind> Asking<'_, K> {
                 let inputs = self.wanted.map(|wanted| wanted.inputs.clone());
                 return Some(Discovery { inputs, ..Discovery::default() });
             }
+            Outcome::Running { .. } => {
+                let started_job = self.job().and_then(|job| job.metadata.uid.clone());
+                let known = self.known().cloned().unwrap_or_default();
+                return Some(Discovery { started_job, ..known });
+            }
             Outcome::JobFailed => Failure { message: None, unread: false },
             Outcome::ParseFailed { message, error } => {
                 Failure { message: Some(message.as_str()), unread: error.is_some() }

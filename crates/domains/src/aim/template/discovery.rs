@@ -183,6 +183,7 @@ pub(super) fn failed(
         // The API keeps whole seconds.
         last_failure_time: Some(Time(now.round(Unit::Second).unwrap_or(now))),
         last_failed_job: job.metadata.uid.clone(),
+        started_job: None,
     }
 }
 

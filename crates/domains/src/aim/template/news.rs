@@ -1,6 +1,6 @@
 //! What is worth an event: only what has happened since the stored status.
 
-use windlass_api::aim::template::{Phase, TemplateKind};
+use windlass_api::aim::template::{Phase, TemplateKind, TemplateStatus};
 use windlass_engine::conditions::EventType;
 use windlass_engine::events::EventNote;
 
@@ -62,10 +62,10 @@ fn config<K: TemplateKind>(template: &K, observed: &Observed) -> Option<EventNot
 
 fn discovery<K: TemplateKind>(template: &K, observed: &Observed) -> Option<EventNote> {
     let stored = template.status();
-    let phase = stored.and_then(|status| status.status.as_deref());
-    let is_news = stored.and_then(|status| status.discovery.as_ref()) != observed.record.as_ref();
+    let known = stored.and_then(|status| status.discovery.as_ref());
+    let is_news = known != observed.record.as_ref();
     match &observed.outcome {
-        Outcome::Running { .. } if phase.is_none_or(|phase| phase == Phase::Pending.as_str()) => {
+        Outcome::Running { .. } if is_news && !is_told_by_a_predecessor(stored) => {
             let message = "Discovery job is running";
             Some(note(EventType::Normal, reasons::EVENT_DISCOVERY_STARTED, message))
         }
@@ -83,4 +83,11 @@ fn discovery<K: TemplateKind>(template: &K, observed: &Observed) -> Option<Event
         }
         _ => None,
     }
+}
+
+/// One that kept no record of the Jobs it had told of.
+fn is_told_by_a_predecessor(stored: Option<&TemplateStatus>) -> bool {
+    let Some(stored) = stored else { return false };
+    let known = stored.discovery.as_ref().and_then(|known| known.started_job.as_ref());
+    known.is_none() && stored.status.as_deref() == Some(Phase::Progressing.as_str())
 }

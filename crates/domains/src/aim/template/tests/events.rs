@@ -4,8 +4,8 @@ use serde_json::json;
 use windlass_api::aim::template::AimClusterServiceTemplate;
 
 use crate::aim::template::fixture::{
-    Cluster, OUTPUT, Seen, after, cluster_template_with, config, ended, image, look, made, pod,
-    template,
+    Cluster, OUTPUT, Seen, after, answered, cluster_template_with, config, ended, image, image_of,
+    look, made, pod, template,
 };
 
 const NO_DEFAULT: &str = "Warning DefaultRuntimeConfigNotFound: Default AIMRuntimeConfig not \
@@ -94,6 +94,36 @@ fn how_the_asking_goes_is_told() {
     let nonsense = "Warning DiscoveryParseFailed: Failed to parse discovery output: failed to \
         parse discovery JSON: no valid JSON array found in logs";
     assert_eq!(told(&complete, "nonsense", Some("Progressing")), [nonsense]);
+}
+
+/// Whatever was the case before: an image may have been missing, an attempt may have failed, an answer
+/// may be there already.
+#[test]
+fn each_attempt_is_told_once_when_it_starts() {
+    let started = "Normal DiscoveryStarted: Discovery job is running";
+    let job = |uid: &str| made(&look(&template(), &Cluster::of([image()])).plan, uid);
+    for phase in [None, Some("Pending"), Some("Degraded"), Some("Failed")] {
+        assert_eq!(told(&[image(), job("job")], "", phase), [started], "{phase:?}");
+    }
+    // Told by a predecessor, who kept no record of it.
+    assert_eq!(told(&[image(), job("job")], "", Some("Progressing")), [""; 0]);
+
+    let running = Cluster::of([image(), job("job")]);
+    let known = after(&template(), &look(&template(), &running));
+    assert_eq!(look(&known, &running).events(), [""; 0], "also not by another process");
+    let lost = after(&known, &look(&known, &Cluster::default()));
+    assert_eq!(look(&lost, &running).events(), [""; 0], "it is still the same attempt");
+    let another = Cluster::of([image(), job("another")]);
+    assert_eq!(look(&known, &another).events(), [started]);
+
+    // Beside an answer that stands.
+    let answered = answered(&template());
+    let newer = image_of("registry.example.com/aim/tiny-lm:2.0.0");
+    let second = made(&look(&answered, &Cluster::of([newer.clone()])).plan, "second");
+    let running = Cluster::of([newer, second]);
+    let seen = look(&answered, &running);
+    assert_eq!((seen.phase(), seen.events()), ("Available", vec![started.to_owned()]));
+    assert_eq!(look(&after(&answered, &seen), &running).events(), [""; 0]);
 }
 
 #[test]
