@@ -12,18 +12,7 @@ use windlass_api::aim::template::{
 use windlass_engine::quantity;
 
 use super::resolution;
-use crate::aim::names;
 use crate::aim::runtime_config::effective_name;
-
-pub(super) fn name(base: &str, overrides: &RuntimeParameters) -> String {
-    let gpu = overrides.gpu_selector.as_ref();
-    let hash = names::override_hash(
-        overrides.metric.as_deref(),
-        overrides.precision.as_deref(),
-        gpu.map(|gpu| (gpu.count, gpu.model.as_str())),
-    );
-    names::derived_template(base, &hash)
-}
 
 pub(super) fn derive(
     service: &AimService,

@@ -10,8 +10,9 @@ use windlass_api::foreign::inference_service::InferenceService;
 use windlass_engine::fetch::{Fetched, Reader, Selector, get, list};
 use windlass_engine::kind::Kind;
 
-use super::{derivation, resolution};
+use super::resolution;
 use crate::aim::catalogue::{self, Images};
+use crate::aim::derived;
 use crate::aim::runtime_config::{self, Configs};
 
 /// Answers of the API as they came. Kinds that the API may not know are `None` where it does not.
@@ -80,7 +81,7 @@ async fn templates(reader: &dyn Reader, service: &AimService) -> Templates {
         return answers;
     };
     if let Some(overrides) = &service.spec.overrides {
-        answers.derived = get(reader, namespace, &derivation::name(&base, overrides)).await;
+        answers.derived = get(reader, namespace, &derived::name(&base, overrides)).await;
         if answers.derived.found().is_some() {
             return answers;
         }

@@ -13,6 +13,7 @@ use windlass_engine::fetch::Fetched;
 use super::derivation;
 use super::fetch::Templates;
 use crate::aim::catalogue::Images;
+use crate::aim::derived as derived_template;
 
 /// What came of looking for a template.
 #[derive(Clone, Debug)]
@@ -91,7 +92,7 @@ pub(super) fn resolve(service: &AimService, answers: &Templates) -> Result<Resol
             None => Outcome::Missing,
         },
         (Some(base), Some(overrides)) => {
-            derived(service, base, derivation::name(base, overrides), answers)?
+            derived(service, base, derived_template::name(base, overrides), answers)?
         }
     };
     Ok(Resolution { base, outcome })

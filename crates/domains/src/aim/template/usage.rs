@@ -9,8 +9,8 @@ use windlass_api::aim::template::TemplateKind;
 use windlass_api::foreign::inference_service::InferenceService;
 use windlass_engine::fetch::{Fetched, Reader, Selector, get, list, list_now};
 use windlass_engine::kind::Kind;
-use windlass_engine::labels::MANAGED_BY;
 
+use crate::aim::derived::{is_derived, is_wanted_by};
 use crate::aim::names;
 
 /// A derived template is made for a service that this controller may not have seen yet.
@@ -34,23 +34,9 @@ pub(super) enum Usage {
     Unused,
 }
 
-/// By everything that the making of one leaves on it: a copy that somebody wrote may have its labels.
-pub(super) fn is_derived<K: TemplateKind>(template: &K) -> bool {
-    let labels = template.meta().labels.as_ref();
-    let has = |key: &str, value: &str| {
-        labels.and_then(|labels| labels.get(key)).is_some_and(|found| found == value)
-    };
-    let name = template.meta().name.as_deref().unwrap_or_default();
-    let hash = name.rsplit_once("-ovr-").map(|(_, hash)| hash);
-    template.meta().namespace.is_some()
-        && has(names::DERIVED_LABEL, "true")
-        && has(MANAGED_BY, names::MANAGER)
-        && hash.is_some_and(|hash| hash.len() == 8 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
-}
-
 /// Nothing for templates that are not derived.
 pub(super) async fn fetch<K: TemplateKind>(reader: &dyn Reader, template: &K) -> Option<Users> {
-    if !is_derived(template) {
+    if !is_derived(template.meta()) {
         return None;
     }
     let namespace = template.meta().namespace.as_deref();
@@ -79,10 +65,10 @@ async fn known_user(
     template: &str,
 ) -> Option<AimService> {
     let known: Fetched<Vec<AimService>> = list(reader, namespace, &Selector::default()).await;
-    let wanting = known.found()?.iter().filter(|service| wants(service, template));
+    let wanting = known.found()?.iter().filter(|service| is_wanted_by(service, template));
     let name = wanting.filter_map(|service| service.metadata.name.as_deref()).min()?;
     let user: Fetched<AimService> = get(reader, namespace, name).await;
-    user.found().filter(|service| wants(service, template)).cloned()
+    user.found().filter(|service| is_wanted_by(service, template)).cloned()
 }
 
 pub(super) fn usage<K: TemplateKind>(template: &K, users: Option<&Users>, now: Timestamp) -> Usage {
@@ -104,20 +90,5 @@ pub(super) fn usage<K: TemplateKind>(template: &K, users: Option<&Users>, now: T
 }
 
 fn is_wanted(services: &[AimService], template: &str) -> bool {
-    services.iter().any(|service| wants(service, template))
-}
-
-/// Whether a service names the template, was served by it, or may be about to ask for it.
-fn wants(service: &AimService, template: &str) -> bool {
-    let spec = &service.spec;
-    let named = spec.template_ref.as_deref().is_some_and(|name| name.trim() == template);
-    let status = service.status.as_ref();
-    let resolved = status.and_then(|status| status.resolved_template.as_ref()?.name.as_deref());
-    let derived = spec.overrides.as_ref().is_some_and(|overrides| {
-        let gpu = overrides.gpu_selector.as_ref().map(|gpu| (gpu.count, gpu.model.as_str()));
-        let (metric, precision) = (overrides.metric.as_deref(), overrides.precision.as_deref());
-        template.ends_with(&format!("-ovr-{}", names::override_hash(metric, precision, gpu)))
-    });
-    service.metadata.deletion_timestamp.is_none()
-        && (named || derived || resolved == Some(template))
+    services.iter().any(|service| is_wanted_by(service, template))
 }

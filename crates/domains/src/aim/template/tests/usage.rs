@@ -52,6 +52,10 @@ fn w14_a_derived_template_stays_while_a_service_uses_it() {
     let users = [
         (json!({ "aimImageName": "tiny-lm", "templateRef": format!(" {NAME} ") }), json!({})),
         (json!({ "aimImageName": "tiny-lm", "overrides": { "metric": "throughput" } }), json!({})),
+        (
+            json!({ "templateRef": " tiny-lm-latency ", "overrides": { "metric": "throughput" } }),
+            json!({}),
+        ),
         (plain.clone(), json!({ "resolvedTemplate": { "name": NAME } })),
     ];
     for (spec, status) in users {
@@ -60,6 +64,12 @@ fn w14_a_derived_template_stays_while_a_service_uses_it() {
     let others = [
         ("research", plain.clone(), json!({ "resolvedTemplate": { "name": "another" } })),
         ("research", json!({ "overrides": { "metric": "latency" } }), json!({})),
+        // Equal overrides of another base make up another template.
+        (
+            "research",
+            json!({ "templateRef": "another", "overrides": { "metric": "throughput" } }),
+            json!({}),
+        ),
         ("elsewhere", plain, json!({ "resolvedTemplate": { "name": NAME } })),
     ];
     for (namespace, spec, status) in others {
