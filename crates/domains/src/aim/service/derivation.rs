@@ -65,6 +65,11 @@ pub(super) fn unique_env(env: &[EnvVar]) -> Vec<EnvVar> {
     env.iter().enumerate().filter(is_last).map(|(_, variable)| variable.clone()).collect()
 }
 
+/// Whether both serve the same image in the same way, however they run.
+pub(super) fn is_for_the_same(left: &TemplateSpec, right: &TemplateSpec) -> bool {
+    left.aim_image_name == right.aim_image_name && left.parameters == right.parameters
+}
+
 pub(super) fn is_same(left: &AimServiceTemplateSpec, right: &AimServiceTemplateSpec) -> bool {
     same(&with_config(json!(left)), &with_config(json!(right)), "")
 }

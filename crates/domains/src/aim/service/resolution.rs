@@ -13,7 +13,6 @@ use windlass_engine::fetch::Fetched;
 use super::derivation;
 use super::fetch::Templates;
 use crate::aim::catalogue::Images;
-use crate::aim::derived as derived_template;
 
 /// What came of looking for a template.
 #[derive(Clone, Debug)]
@@ -91,20 +90,25 @@ pub(super) fn resolve(service: &AimService, answers: &Templates) -> Result<Resol
             Some((template, _)) => Outcome::found(template),
             None => Outcome::Missing,
         },
-        (Some(base), Some(overrides)) => {
-            derived(service, base, derived_template::name(base, overrides), answers)?
-        }
+        (Some(base), Some(_)) => derived(service, base, answers)?,
     };
     Ok(Resolution { base, outcome })
 }
 
-fn derived(
+/// What the derived template should hold, where the one that was found is for another image or other
+/// parameters. Without a base nobody can tell, and it is used as it is.
+pub(super) fn made_for_something_else(
     service: &AimService,
-    base: &str,
-    name: String,
     answers: &Templates,
-) -> Result<Outcome, Error> {
-    // Whatever it holds by now: it may be shared, and what it says may have been served for long.
+) -> Option<AimServiceTemplateSpec> {
+    let existing = answers.derived.found()?;
+    let (_, model) = base_template(answers).ok()??;
+    let wanted = derivation::derive(service, &model);
+    (!derivation::is_for_the_same(&existing.spec.common, &wanted.common)).then_some(wanted)
+}
+
+fn derived(service: &AimService, base: &str, answers: &Templates) -> Result<Outcome, Error> {
+    // However it runs by now: it may be shared, and what it says may have been served for long.
     if let Some(existing) = read(&answers.derived)? {
         return Ok(Outcome::found(existing.into()));
     }
@@ -123,6 +127,7 @@ fn derived(
         Some(template) => Outcome::found(template),
         None => {
             let base_namespace = model.namespace;
+            let name = answers.derived_name.clone();
             Outcome::Unmade(Box::new(Unmade { name, spec, base_namespace }))
         }
     })

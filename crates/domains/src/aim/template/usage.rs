@@ -41,7 +41,7 @@ pub(super) async fn fetch<K: TemplateKind>(reader: &dyn Reader, template: &K) ->
     }
     let namespace = template.meta().namespace.as_deref();
     let name = template.meta().name.as_deref().unwrap_or_default();
-    if let Some(user) = known_user(reader, namespace, name).await {
+    if let Some(user) = known_user(reader, template).await {
         let services = Fetched::Found(vec![user]);
         return Some(Users { services, servers: Fetched::Missing });
     }
@@ -59,23 +59,20 @@ pub(super) async fn fetch<K: TemplateKind>(reader: &dyn Reader, template: &K) ->
 
 /// A service that wants the template. It is asked for by its name, so that the template is woken when
 /// it changes its mind, and not with each change of any service.
-async fn known_user(
-    reader: &dyn Reader,
-    namespace: Option<&str>,
-    template: &str,
-) -> Option<AimService> {
+async fn known_user<K: TemplateKind>(reader: &dyn Reader, template: &K) -> Option<AimService> {
+    let namespace = template.meta().namespace.as_deref();
     let known: Fetched<Vec<AimService>> = list(reader, namespace, &Selector::default()).await;
-    let wanting = known.found()?.iter().filter(|service| is_wanted_by(service, template));
+    let wanting = known.found()?.iter().filter(|service| wants(service, template));
     let name = wanting.filter_map(|service| service.metadata.name.as_deref()).min()?;
     let user: Fetched<AimService> = get(reader, namespace, name).await;
-    user.found().filter(|service| is_wanted_by(service, template)).cloned()
+    user.found().filter(|service| wants(service, template)).cloned()
 }
 
 pub(super) fn usage<K: TemplateKind>(template: &K, users: Option<&Users>, now: Timestamp) -> Usage {
-    let name = template.meta().name.as_deref().unwrap_or_default();
     let Some(users) = users else { return Usage::Used };
     let Some(services) = users.services.found() else { return Usage::Used };
-    if is_wanted(services, name) || users.servers.error().is_some() {
+    let is_wanted = services.iter().any(|service| wants(service, template));
+    if is_wanted || users.servers.error().is_some() {
         return Usage::Used;
     }
     if users.servers.found().is_some_and(|servers| !servers.is_empty()) {
@@ -89,6 +86,7 @@ pub(super) fn usage<K: TemplateKind>(template: &K, users: Option<&Users>, now: T
     }
 }
 
-fn is_wanted(services: &[AimService], template: &str) -> bool {
-    services.iter().any(|service| is_wanted_by(service, template))
+fn wants<K: TemplateKind>(service: &AimService, template: &K) -> bool {
+    let name = template.meta().name.as_deref().unwrap_or_default();
+    is_wanted_by(service, name, template.common())
 }

@@ -87,6 +87,7 @@ fn answers() -> Answers {
             images: images(),
             own_base: Fetched::Missing,
             cluster_base: found(available(cluster_template(TEMPLATE, json!({})))),
+            derived_name: String::new(),
             derived: Fetched::Missing,
             all_own: Fetched::Found(Vec::new()),
             all_cluster: Fetched::Found(Vec::new()),
