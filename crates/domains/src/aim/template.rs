@@ -46,6 +46,7 @@ use windlass_engine::labels::LabelRules;
 use windlass_engine::plan::Plan;
 
 pub use compose::Observed;
+pub(super) use discovery::has_answer;
 pub use fetch::Answers;
 
 use super::{Settings, names};

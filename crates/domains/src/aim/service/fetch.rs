@@ -36,6 +36,8 @@ pub(super) struct Templates {
     /// What the derived template is called, or would be.
     pub(super) derived_name: String,
     pub(super) derived: Fetched<AimServiceTemplate>,
+    /// All services of the namespace; asked for where the derived template may have to be made anew.
+    pub(super) services: Fetched<Vec<AimService>>,
     pub(super) all_own: Fetched<Vec<AimServiceTemplate>>,
     pub(super) all_cluster: Fetched<Vec<AimClusterServiceTemplate>>,
 }
@@ -77,6 +79,7 @@ async fn templates(reader: &dyn Reader, service: &AimService) -> Templates {
         cluster_base: Fetched::Missing,
         derived_name: String::new(),
         derived: Fetched::Missing,
+        services: Fetched::Missing,
         all_own: Fetched::Found(Vec::new()),
         all_cluster: Fetched::Found(Vec::new()),
     };
@@ -92,10 +95,13 @@ async fn templates(reader: &dyn Reader, service: &AimService) -> Templates {
         answers.derived_name = derived::name_beside(&base, overrides, &wanted.common);
         answers.derived = get(reader, namespace, &answers.derived_name).await;
     }
+    let everything = Selector::default();
     if answers.derived.found().is_some() {
+        if resolution::outdated(service, &answers).is_some() {
+            answers.services = list(reader, namespace, &everything).await;
+        }
         return answers;
     }
-    let everything = Selector::default();
     // Where the API does not know a kind there is nothing of it.
     if reader.serves(&Kind::of::<AimServiceTemplate>()) {
         answers.all_own = list(reader, namespace, &everything).await;

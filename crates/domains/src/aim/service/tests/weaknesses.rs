@@ -89,6 +89,7 @@ fn answers() -> Answers {
             cluster_base: found(available(cluster_template(TEMPLATE, json!({})))),
             derived_name: String::new(),
             derived: Fetched::Missing,
+            services: Fetched::Missing,
             all_own: Fetched::Found(Vec::new()),
             all_cluster: Fetched::Found(Vec::new()),
         },
