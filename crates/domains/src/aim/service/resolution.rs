@@ -163,12 +163,12 @@ fn derived(service: &AimService, base: &str, answers: &Templates) -> Result<Outc
     let spec = derivation::derive(service, &model_spec);
     let own = read(&answers.all_own)?.into_iter().flatten();
     let own = own.filter(|template| derivation::is_same(&template.spec, &spec));
-    if let Some(template) = first_choice(base, own.map(Template::from)) {
+    if let Some(template) = first_choice(service, base, own.map(Template::from)) {
         return Ok(Outcome::found(template));
     }
     let cluster = read(&answers.all_cluster)?.into_iter().flatten();
     let cluster = cluster.filter(|template| derivation::is_same_common(&template.spec, &spec));
-    Ok(match first_choice(base, cluster.map(Template::from)) {
+    Ok(match first_choice(service, base, cluster.map(Template::from)) {
         Some(template) => Outcome::found(template),
         None => {
             let base_namespace = model.namespace;
@@ -178,9 +178,19 @@ fn derived(service: &AimService, base: &str, answers: &Templates) -> Result<Outc
     })
 }
 
-/// Of templates that are all the same the base, else the first by name: each pass must choose alike.
-fn first_choice(base: &str, templates: impl Iterator<Item = Template>) -> Option<Template> {
-    templates.min_by_key(|template| (template.name != base, template.name.clone()))
+/// Of templates that are all the same the one that was chosen before, else the base, else the first by
+/// name: one more that is the same must not move a service that runs.
+fn first_choice(
+    service: &AimService,
+    base: &str,
+    templates: impl Iterator<Item = Template>,
+) -> Option<Template> {
+    let before = service.status.as_ref().and_then(|status| status.resolved_template.as_ref());
+    let before = before.and_then(|template| template.name.as_deref());
+    templates.min_by_key(|template| {
+        let name = template.name.clone();
+        (before != Some(name.as_str()), name != base, name)
+    })
 }
 
 /// With its whole spec, of which one of the cluster has only the common part.

@@ -157,6 +157,19 @@ fn g15_a_template_that_is_the_same_is_used_again() {
     assert_eq!(seen.template(), found(TEMPLATE, "Namespace"));
 }
 
+#[test]
+fn g15_who_has_chosen_stays_with_it() {
+    let mut service = overriding(tuning());
+    let others = || vec![template("b", tuned()), template(TEMPLATE, GPUS())];
+    let first = see(&service, others());
+    assert_eq!(first.template(), found("b", "Namespace"));
+    service.status = Some(serde_json::from_value(first.status.into()).unwrap());
+    let more = [others(), vec![template("a", tuned())]].concat();
+    assert_eq!(see(&service, more).template(), found("b", "Namespace"));
+    let without = vec![template("a", tuned()), template(TEMPLATE, GPUS())];
+    assert_eq!(see(&service, without).template(), found("a", "Namespace"));
+}
+
 /// Two ways to write the same, and things that are not.
 #[test]
 fn g15_sameness_is_one_of_meaning() {
