@@ -73,7 +73,11 @@ impl Domain for ModelServiceDomain {
         Identity {
             controller: CONTROLLER,
             managed_by: CONTROLLER,
-            events: EventSource { controller: EVENT_SOURCE, action: Some("Reconcile") },
+            events: EventSource {
+                controller: EVENT_SOURCE,
+                action: Some("Reconcile"),
+                corrections: true,
+            },
             name_label: NAME_LABEL,
             namespace_label: Some(NAMESPACE_LABEL),
             components: &COMPONENTS,

@@ -6,8 +6,8 @@ use windlass_tests::{Cluster, Operator, eventually};
 
 use super::{
     ANSWER, answer, available, child, condition, create_config, create_image, create_service,
-    create_template, gone, read, run_inference_service, see, set_status, wait_for, wait_service,
-    wait_template,
+    create_template, events, gone, read, run_inference_service, see, set_status, wait_for,
+    wait_service, wait_template,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,6 +60,7 @@ async fn g19_a_service_becomes_an_inference_service_and_runs() {
         .await;
     space.delete::<AimService>("chat").await;
     gone(&space, "InferenceService", "chat").await;
+    assert_eq!(events(&space, "chat").await, [""; 0], "nothing of it is an event");
 }
 
 #[tokio::test(flavor = "multi_thread")]

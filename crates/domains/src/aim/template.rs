@@ -91,6 +91,8 @@ impl<K: TemplateKind<Scope: TypedScope>> Domain for TemplateDomain<K> {
             events: EventSource {
                 controller: field_manager(K::Scope::SCOPE),
                 action: Some("Reconcile"),
+                // The events of these kinds are a closed list.
+                corrections: false,
             },
             // Not all children carry the template's name in a label; all name it as their owner.
             name_label: "",

@@ -154,6 +154,7 @@ fn no_condition_is_an_event() {
     let observed = compose::compose(&domain.settings, &base(), answers());
     let health = domain.health(&base(), &observed);
     assert!(health.notices.is_empty() && health.news.is_empty());
+    assert!(!domain.identity().events.corrections, "what was set back is in the log alone");
     for condition in health.manual.unwrap().conditions.iter() {
         assert_eq!(condition.observability.events, EventMode::Never, "{}", condition.type_);
     }

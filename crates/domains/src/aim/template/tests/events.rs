@@ -1,11 +1,12 @@
 //! What is worth an event, and that it is told once.
 
 use serde_json::json;
-use windlass_api::aim::template::AimClusterServiceTemplate;
+use windlass_api::aim::template::{AimClusterServiceTemplate, AimServiceTemplate};
+use windlass_engine::domain::Domain;
 
 use crate::aim::template::fixture::{
-    Cluster, OUTPUT, Seen, after, answered, cluster_template_with, config, ended, image, image_of,
-    look, made, pod, template,
+    Cluster, OUTPUT, Seen, after, answered, cluster_template_with, config, domain, ended, image,
+    image_of, look, made, pod, template,
 };
 
 const NO_DEFAULT: &str = "Warning DefaultRuntimeConfigNotFound: Default AIMRuntimeConfig not \
@@ -124,6 +125,13 @@ fn each_attempt_is_told_once_when_it_starts() {
     let seen = look(&answered, &running);
     assert_eq!((seen.phase(), seen.events()), ("Available", vec![started.to_owned()]));
     assert_eq!(look(&after(&answered, &seen), &running).events(), [""; 0]);
+}
+
+/// The events of templates are a closed list, and this is none of them.
+#[test]
+fn what_was_set_back_is_no_event() {
+    assert!(!domain::<AimServiceTemplate>().identity().events.corrections);
+    assert!(!domain::<AimClusterServiceTemplate>().identity().events.corrections);
 }
 
 #[test]
