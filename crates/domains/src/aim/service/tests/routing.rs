@@ -140,6 +140,11 @@ fn w12_a_route_is_ready_when_its_gateway_has_accepted_it() {
             vec![accepted, ("ResolvedRefs", "False", "BackendNotFound", "no Service")],
             "False BackendNotFound \"no Service\"",
         ),
+        // Step E: any condition, also one that only this gateway knows.
+        (
+            vec![accepted, ("Programmed", "False", "Invalid", "no data plane")],
+            "False Invalid \"no data plane\"",
+        ),
         (
             vec![("Accepted", "False", "NoMatchingParent", "no such listener")],
             "False NoMatchingParent \"no such listener\"",
