@@ -18,6 +18,11 @@ pub(super) struct Routing {
 }
 
 impl Routing {
+    /// Whether it says where a route would lead from, and by which path.
+    pub(super) fn is_complete(&self) -> bool {
+        self.gateway.is_some() && self.path.is_ok()
+    }
+
     pub(super) fn shown_path(&self) -> &RoutePath {
         self.path.as_ref().unwrap_or(&self.default_path)
     }

@@ -243,6 +243,29 @@ fn w13_a_route_that_nobody_wants_is_deleted() {
     assert_eq!(deleted_with(&disabled(), vec![ownerless]), [""; 0]);
 }
 
+/// Spec 8.2: a gateway and a path that makes sense are part of what a route is made of. What would
+/// stay leads where nobody wants it to, and would be told to be ready.
+#[test]
+fn w13_a_route_goes_with_its_gateway_and_with_its_path() {
+    let accepted = || route(said(&[("Accepted", "True", "Accepted", "")]));
+    for routing in [
+        json!({ "enabled": true }),
+        json!({ "enabled": true, "gatewayRef": { "name": "edge" }, "routeTemplate": "/{.nope}" }),
+    ] {
+        let service = service_with(json!({ "routing": routing }));
+        let seen = see(&service, [catalogue(), vec![accepted()]].concat());
+        assert_eq!(deleted(&seen.plan), ["HTTPRoute chat"], "{routing}");
+        let seen = see(&service, catalogue());
+        assert!(seen.told(&["RoutingReady"])[0].starts_with("RoutingReady=False"), "{routing}");
+        assert_eq!(deleted(&seen.plan), [""; 0]);
+    }
+    // Without its template the path is unknown, and the one that it has may well be right.
+    let routing = json!({ "enabled": true, "gatewayRef": { "name": "edge" },
+        "routeTemplate": "/{.nope}" });
+    let seen = see(&service_with(json!({ "routing": routing })), vec![accepted()]);
+    assert_eq!(deleted(&seen.plan), [""; 0]);
+}
+
 /// Routing may be off only because it cannot be known.
 #[test]
 fn w13_a_route_stays_while_it_is_unknown_whether_it_is_wanted() {
@@ -252,8 +275,9 @@ fn w13_a_route_stays_while_it_is_unknown_whether_it_is_wanted() {
     assert_eq!(deleted(&seen.plan), [""; 0]);
     let template_missing = see(&base(), vec![there()]);
     assert_eq!(deleted(&template_missing.plan), [""; 0]);
-    // Nor is one taken away that only cannot be made anew.
-    let gateway_missing = service_with(json!({ "routing": { "enabled": true } }));
+    // The gateway may be that config's to name.
+    let gateway_missing =
+        service_with(json!({ "runtimeConfigName": "gold", "routing": { "enabled": true } }));
     let seen = see(&gateway_missing, [catalogue(), vec![there()]].concat());
     assert_eq!(deleted(&seen.plan), [""; 0]);
     // But a service that says so itself needs no template for it.
