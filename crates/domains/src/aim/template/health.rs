@@ -26,6 +26,7 @@ const FAILED_WRITE: [Told; 2] = [
         status: Status::False,
         reason: reasons::FAILED,
         message: "Template is not ready due to errors",
+        in_place: false,
     },
 ];
 const FAILED_WRITE_ASIDE: [Told; 1] = [Told {
@@ -33,6 +34,7 @@ const FAILED_WRITE_ASIDE: [Told; 1] = [Told {
     status: Status::True,
     reason: reasons::FAILED,
     message: "Apply failed: {}",
+    in_place: false,
 }];
 
 pub(super) fn health<K: TemplateKind>(template: &K, observed: &Observed) -> Health {
