@@ -205,10 +205,24 @@ fn a_path_cannot_tell_of_what_changes_by_itself() {
         service.metadata.resource_version = Some("77".to_owned());
         see(&service, catalogue())
     };
-    let refused = with("/{.status.routing.path}");
-    assert_eq!(refused.told(&["Failure"])[0].split(' ').nth(1), Some("RouteTemplateInvalid"));
-    let empty = with("/a/{.metadata.resourceVersion}");
-    assert!(!format!("{:?}", empty.plan).contains("/77"));
+    for (expression, field) in [
+        (".status.routing.path", "status"),
+        (".status", "status"),
+        (".status.conditions[0].reason", "status"),
+        (".metadata.resourceVersion", "resourceVersion"),
+        (".metadata.managedFields[0].manager", "managedFields"),
+    ] {
+        let seen = with(&format!("/a/{{{expression}}}"));
+        let refused = format!(
+            "Failure=True RouteTemplateInvalid \"failed to evaluate route template \
+             \"{expression}\": jsonpath evaluation error: {field} changes by itself and cannot be \
+             part of a path\""
+        );
+        assert_eq!(seen.told(&["Failure"]), [refused]);
+        assert_eq!(written(&seen.plan), ["InferenceService chat"]);
+    }
+    assert_eq!(with("/a/{.metadata.generation}").status["routing"]["path"], "/a/3");
+    assert!(!format!("{:?}", with("/a/{..resourceVersion}").plan).contains("/77"));
 }
 
 #[test]
