@@ -7,7 +7,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use windlass_api::aim::template::{Discovery, ModelSource, Profile, ProfileMetadata, TemplateKind};
-use windlass_engine::error::{Category, Error};
+use windlass_engine::error::{Category, Error, reasons as error_reasons};
 use windlass_engine::fetch::Fetched;
 use windlass_engine::health::{PodsView, pods, reasons as health_reasons};
 use windlass_engine::state::State;
@@ -215,6 +215,9 @@ impl<K: TemplateKind> Asking<'_, K> {
         match &self.answers.output {
             Some(Ok(output)) => {
                 discovery_log::parse(output).map_err(|error| said(error.to_string()))
+            }
+            Some(Err(error)) if error_reasons::LOG_UNREAD.contains(&error.reason.as_str()) => {
+                Err(unread("failed to read pod logs", error))
             }
             Some(Err(error)) => Err(unread("failed to get pod logs", error)),
             None if pods.is_empty() => Err(said(format!("no pods found for job {name}"))),
