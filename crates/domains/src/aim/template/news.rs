@@ -28,7 +28,6 @@ fn config<K: TemplateKind>(template: &K, observed: &Observed) -> Option<EventNot
     let stored = template.status();
     let known = stored.and_then(|status| status.resolved_runtime_config.as_ref());
     let seen = stored.and_then(|status| status.observed_generation);
-    let is_first = seen.is_none();
     // Of a config that is missing nothing is stored, so another name for it shows only in the spec.
     let is_edited = seen != template.meta().generation;
     match &observed.config {
@@ -36,13 +35,14 @@ fn config<K: TemplateKind>(template: &K, observed: &Observed) -> Option<EventNot
             let reference = &config.reference;
             let name = reference.name.as_deref().unwrap_or_default();
             let source = match &reference.namespace {
+                Some(namespace) if config.is_filled => format!("namespace/{namespace}, cluster"),
                 Some(namespace) => format!("namespace/{namespace}"),
                 None => "cluster".to_owned(),
             };
             let message = format!("Using AIMRuntimeConfig \"{name}\" from {source}");
             Some(note(EventType::Normal, reasons::EVENT_CONFIG_RESOLVED, message))
         }
-        Resolved::Nothing if is_first || known.is_some() => {
+        Resolved::Nothing if is_edited || known.is_some() => {
             let message =
                 "Default AIMRuntimeConfig not found, proceeding with controller defaults.";
             Some(note(EventType::Warning, reasons::EVENT_DEFAULT_CONFIG_NOT_FOUND, message))
