@@ -234,7 +234,12 @@ fn w07_a_failure_is_over_when_it_is_over() {
     let without = template();
     let lost = after(&without, &look(&without, &Cluster::default()));
     let seen = look(&lost, &Cluster::of([image()]));
-    assert_eq!(seen.conditions()[0], "Failure=False Available \"No active failures\"");
+    let over = "Failure=False Reconciling \"No active failures\"";
+    assert_eq!(seen.conditions()[0], over, "it is not available yet");
+    assert_eq!(look(&lost, &with_job(&without, None, "Running")).conditions()[0], over);
+    let complete = with_job(&without, Some("Complete"), "Succeeded").printing(OUTPUT);
+    let answered = look(&lost, &complete);
+    assert_eq!(answered.conditions()[0], "Failure=False Available \"No active failures\"");
     let fresh = look(&without, &Cluster::of([image()]));
     assert!(fresh.condition("Failure").is_none(), "there is none that could be over");
 }
