@@ -29,7 +29,7 @@ use windlass_api::aim::runtime_config::AimRuntimeConfig;
 use windlass_api::aim::service::AimService;
 use windlass_api::aim::template::AimServiceTemplate;
 use windlass_tests::kubelet::{self, Ending};
-use windlass_tests::logs::LogNode;
+use windlass_tests::logs::{LogNode, Output};
 use windlass_tests::{Namespaced, Space, eventually};
 
 const ENDED_WELL: Ending<'_> = Ending { exit_code: 0, message: "" };
@@ -140,9 +140,8 @@ fn pods_of(job: &Job) -> String {
 }
 
 /// The Job of a template runs and prints this.
-async fn answer(space: &Space, node: &LogNode, template: &str, output: impl Into<String>) {
+async fn answer(space: &Space, node: &LogNode, template: &str, output: impl Into<Output>) {
     let job = wait_job(space, template).await;
-    let output: String = output.into();
     kubelet::end_pod_with_log(space, &pods_of(&job), node, ENDED_WELL, output).await;
 }
 

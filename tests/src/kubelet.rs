@@ -5,7 +5,11 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 
-use crate::{Space, logs::LogNode, until};
+use crate::{
+    Space,
+    logs::{LogNode, Output},
+    until,
+};
 
 /// Waits for `count` pods with these labels and makes them ready.
 pub async fn run_pods(space: &Space, labels: &str, count: usize) {
@@ -60,7 +64,7 @@ pub async fn end_pod_with_log(
     labels: &str,
     node: &LogNode,
     ending: Ending<'_>,
-    log: impl Into<axum::body::Bytes>,
+    log: impl Into<Output>,
 ) {
     let pod = wait_for_pods(space, labels, 1).await[0].name_any();
     node.print(&space.name, &pod, log);

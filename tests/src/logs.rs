@@ -3,18 +3,20 @@
 
 use std::{
     collections::HashMap,
+    convert::Infallible,
     net::SocketAddr,
     sync::{Arc, Mutex},
 };
 
 use axum::{
     Router,
-    body::Bytes,
+    body::{Body, Bytes},
     extract::{Path, State},
     http::StatusCode,
     routing::get,
     serve::Listener,
 };
+use futures::stream;
 use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api,
@@ -31,7 +33,24 @@ use tokio_rustls::{
 use crate::Space;
 
 /// What each pod has printed, by namespace and name.
-type Outputs = Arc<Mutex<HashMap<(String, String), Bytes>>>;
+type Outputs = Arc<Mutex<HashMap<(String, String), Output>>>;
+
+/// What a pod has printed: parts, each so many times. It is made while it is read, so that it may be
+/// longer than anybody would keep.
+#[derive(Clone)]
+pub struct Output(pub Vec<(Bytes, usize)>);
+
+impl From<String> for Output {
+    fn from(text: String) -> Self {
+        Self(vec![(text.into(), 1)])
+    }
+}
+
+impl From<&'static str> for Output {
+    fn from(text: &'static str) -> Self {
+        Self(vec![(text.into(), 1)])
+    }
+}
 
 /// A node whose kubelet has nothing but logs. Ends with the test.
 pub struct LogNode {
@@ -70,7 +89,7 @@ impl LogNode {
     }
 
     /// From now on this is the log of the pod.
-    pub fn print(&self, namespace: &str, pod: &str, output: impl Into<Bytes>) {
+    pub fn print(&self, namespace: &str, pod: &str, output: impl Into<Output>) {
         let key = (namespace.to_owned(), pod.to_owned());
         self.outputs.lock().unwrap().insert(key, output.into());
     }
@@ -79,9 +98,11 @@ impl LogNode {
 async fn output(
     State(outputs): State<Outputs>,
     Path((namespace, pod, _container)): Path<(String, String, String)>,
-) -> Result<Bytes, StatusCode> {
+) -> Result<Body, StatusCode> {
     let outputs = outputs.lock().unwrap();
-    outputs.get(&(namespace, pod)).cloned().ok_or(StatusCode::NOT_FOUND)
+    let Output(parts) = outputs.get(&(namespace, pod)).cloned().ok_or(StatusCode::NOT_FOUND)?;
+    let parts = parts.into_iter().flat_map(|(part, times)| std::iter::repeat_n(part, times));
+    Ok(Body::from_stream(stream::iter(parts.map(Ok::<_, Infallible>))))
 }
 
 /// The API server speaks TLS to kubelets, and here checks no certificate.

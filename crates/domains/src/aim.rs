@@ -10,6 +10,7 @@ pub mod service;
 pub mod template;
 
 mod catalogue;
+mod derived;
 mod runtime_config;
 
 mod discovery_log;

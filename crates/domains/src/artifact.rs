@@ -98,7 +98,11 @@ impl<K: ArtifactKind> Domain for ArtifactDomain<K> {
         Identity {
             controller: CONTROLLER,
             managed_by: CONTROLLER,
-            events: EventSource { controller: EVENT_SOURCE, action: Some("Reconcile") },
+            events: EventSource {
+                controller: EVENT_SOURCE,
+                action: Some("Reconcile"),
+                corrections: true,
+            },
             name_label: NAME_LABEL,
             namespace_label: None,
             components: &[COMPONENT],

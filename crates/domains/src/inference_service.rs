@@ -96,7 +96,7 @@ impl Domain for InferenceServiceDomain {
         Identity {
             controller: CONTROLLER,
             managed_by: CONTROLLER,
-            events: EventSource { controller: CONTROLLER, action: None },
+            events: EventSource { controller: CONTROLLER, action: None, corrections: true },
             name_label: NAME_LABEL,
             namespace_label: None,
             components: &[],

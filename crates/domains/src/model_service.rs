@@ -73,7 +73,11 @@ impl Domain for ModelServiceDomain {
         Identity {
             controller: CONTROLLER,
             managed_by: CONTROLLER,
-            events: EventSource { controller: EVENT_SOURCE, action: Some("Reconcile") },
+            events: EventSource {
+                controller: EVENT_SOURCE,
+                action: Some("Reconcile"),
+                corrections: true,
+            },
             name_label: NAME_LABEL,
             namespace_label: Some(NAMESPACE_LABEL),
             components: &COMPONENTS,
@@ -123,7 +127,7 @@ impl Domain for ModelServiceDomain {
         vec![
             right("", "pods/log", &["get"]),
             right("", "events", &["create", "list", "patch"]),
-            right("", "secrets", &["create", "deletecollection"]),
+            right("", "secrets", &["create", "delete"]),
             right(extension, "inferenceobjectives", read),
             right(extension, "inferencemodelrewrites", read),
             right(

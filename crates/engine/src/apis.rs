@@ -40,6 +40,15 @@ impl Apis {
         self.served.get(kind).is_none_or(|sender| *sender.borrow())
     }
 
+    /// The kinds asked for that are not served, as `Kind of group/version`.
+    pub fn missing(&self) -> Vec<String> {
+        let missing = self.served.iter().filter(|(_, sender)| !*sender.borrow());
+        let mut names: Vec<String> =
+            missing.map(|(kind, _)| format!("{kind} of {}", kind.api_version())).collect();
+        names.sort();
+        names
+    }
+
     /// Follows one kind; `None` if it is part of Kubernetes and always there.
     pub fn follow(&self, kind: &Kind) -> Option<watch::Receiver<bool>> {
         self.served.get(kind).map(watch::Sender::subscribe)
@@ -161,5 +170,24 @@ async fn ask(client: &Client, kind: &Kind) -> Result<bool, kube::Error> {
         // By the code: for a group that does not exist the answer is plain text.
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::{apps::v1::Deployment, batch::v1::Job, core::v1::Pod};
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_served_is_named() {
+        let (job, deployment) = (Kind::of::<Job>(), Kind::of::<Deployment>());
+        let apis = Apis::new([job.clone(), deployment.clone()]);
+        assert_eq!(apis.missing(), ["Deployment of apps/v1", "Job of batch/v1"]);
+        apis.set(&deployment, true);
+        apis.set(&Kind::of::<Pod>(), false);
+        assert_eq!(apis.missing(), ["Job of batch/v1"]);
+        apis.set(&job, true);
+        assert!(apis.missing().is_empty());
     }
 }

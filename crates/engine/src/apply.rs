@@ -382,10 +382,13 @@ impl Applier {
             let message = format!("delete failed for {} {}: {text}", removal.kind, removal.key);
             Error { message, ..categorise_write(&error) }
         };
-        match &removal.how {
-            Look::First => {}
-            Look::Never => return self.delete_blind(removal).await.map_err(failed),
-            Look::Known { uid } => return self.delete_known(removal, uid).await.map_err(failed),
+        let unseen = match &removal.how {
+            Look::First => None,
+            Look::Never => Some(None),
+            Look::Known { uid } => Some(Some(uid.clone())),
+        };
+        if let Some(uid) = unseen {
+            return self.delete_unseen(removal, uid).await.map_err(failed);
         }
         let live = self.live(&removal.kind, &removal.key).await.map_err(failed)?;
         let Some(live) = live else { return Ok(Step::Unchanged) };

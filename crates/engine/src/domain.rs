@@ -120,6 +120,8 @@ pub struct EventSource {
     pub controller: &'static str,
     /// What it says it was doing; by default the type of the condition it speaks of.
     pub action: Option<&'static str>,
+    /// Whether it tells of fields of children that were set back; they are always in the log.
+    pub corrections: bool,
 }
 
 /// A kind whose objects belong to parents of the domain, or are read by it.

@@ -37,6 +37,11 @@ pub mod reasons {
     pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
     pub const REFERENCE_NOT_FOUND: &str = "ReferenceNotFound";
     pub const RESOURCE_NOT_READY: &str = "ResourceNotReady";
+    pub const LOG_TOO_SLOW: &str = "LogTooSlow";
+    pub const LOG_INTERRUPTED: &str = "LogInterrupted";
+    pub const LOG_TOO_LONG: &str = "LogTooLong";
+    /// Logs that were found, but could not be read to their end.
+    pub const LOG_UNREAD: [&str; 3] = [LOG_TOO_SLOW, LOG_INTERRUPTED, LOG_TOO_LONG];
 }
 
 /// Who can repair an error, and therefore how it is treated.

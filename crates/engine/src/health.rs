@@ -47,6 +47,8 @@ pub mod reasons {
     pub const SECRET_NOT_FOUND: &str = "SecretNotFound";
     pub const CONFIG_MAP_NOT_FOUND: &str = "ConfigMapNotFound";
     pub const TERMINATING: &str = "Terminating";
+    /// Pods have not started, and nothing is known to hold them up.
+    pub const PODS_PENDING: &str = "PodsPending";
 }
 
 /// Name of a component: letters and digits, never empty.

@@ -175,8 +175,7 @@ impl Plan {
         });
     }
 
-    /// Deletes the object if it exists and is labelled as ours, without reading it. Needs the right to
-    /// delete collections.
+    /// Deletes the object if it exists, without reading it.
     pub fn delete_blind<K>(&mut self, namespace: Option<&str>, name: &str, when: When)
     where
         K: Resource<DynamicType = (), Scope: TypedScope>,

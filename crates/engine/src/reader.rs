@@ -16,7 +16,7 @@ use kube::{
 use crate::{
     apis::Apis,
     cache::Cache,
-    error::Error,
+    error::{Error, reasons},
     fetch::{Reader, Selector},
     health::pods::LogKey,
     kind::{Kind, ObjectKey},
@@ -163,7 +163,7 @@ impl Reader for ClusterReader {
                 Err(_) => {
                     let seconds = OUTPUT_TIME.as_secs();
                     let message = format!("the log could not be read within {seconds} seconds");
-                    Err(Error::infrastructure("LogTooSlow", message))
+                    Err(Error::infrastructure(reasons::LOG_TOO_SLOW, message))
                 }
             }
         })
@@ -182,7 +182,7 @@ async fn last_of(stream: impl AsyncRead) -> Result<Vec<u8>, Error> {
     let mut total = 0;
     loop {
         let read = stream.read(&mut part).await.map_err(|cause| {
-            Error::infrastructure("LogInterrupted", "the log could not be read to its end")
+            Error::infrastructure(reasons::LOG_INTERRUPTED, "the log could not be read to its end")
                 .with_cause(cause)
         })?;
         total += read;
@@ -191,7 +191,7 @@ async fn last_of(stream: impl AsyncRead) -> Result<Vec<u8>, Error> {
         }
         if total > OUTPUT_READ {
             let message = format!("the log is longer than {OUTPUT_READ} bytes");
-            return Err(Error::invalid_spec("LogTooLong", message));
+            return Err(Error::invalid_spec(reasons::LOG_TOO_LONG, message));
         }
         kept.extend_from_slice(&part[..read]);
         // Not at each part: moving what stays costs as much as it is long.

@@ -28,16 +28,18 @@ const RECURRING: SignedDuration = SignedDuration::from_mins(5);
 pub struct Reporter {
     recorder: Recorder,
     action: Option<&'static str>,
+    corrections: bool,
     /// When a lasting condition of an object was last told of.
     told: Mutex<HashMap<(ObjectKey, String), Timestamp>>,
 }
 
 impl Reporter {
     pub fn new(client: Client, source: &EventSource, instance: &str) -> Self {
-        let EventSource { controller, action } = *source;
+        let EventSource { controller, action, corrections } = *source;
         let source =
             Source { controller: controller.to_owned(), instance: Some(instance.to_owned()) };
-        Self { recorder: Recorder::new(client, source), action, told: Mutex::default() }
+        let recorder = Recorder::new(client, source);
+        Self { recorder, action, corrections, told: Mutex::default() }
     }
 
     pub async fn conditions(
@@ -69,6 +71,9 @@ impl Reporter {
             let holder = difference.holder.as_deref().unwrap_or("somebody");
             let path = &difference.path;
             tracing::info!(%kind, child = %key, %path, holder, "took back a changed field");
+            if !self.corrections {
+                continue;
+            }
             let message = format!("{kind} {}: {path} was changed by {holder}, set back", key.name);
             let note = EventNote {
                 type_: conditions::EventType::Normal,

@@ -57,6 +57,10 @@ async fn operate(flags: Flags) -> anyhow::Result<()> {
     if stop.run_until_cancelled(first_contact(&client, &apis)).await.is_none() {
         return Ok(());
     }
+    let missing = apis.missing();
+    if !missing.is_empty() {
+        tracing::info!(missing = missing.join(", "), "the API does not serve all kinds");
+    }
     tokio::spawn(apis.clone().run(client.clone()));
 
     let identity = flags::identity();
@@ -77,7 +81,7 @@ async fn operate(flags: Flags) -> anyhow::Result<()> {
         .map(|kind| kind.visit(&flags.kinds, Start(runtime.clone())))
         .collect();
     let controllers = Arc::new(controllers);
-    pulse.of(controllers.clone());
+    pulse.of(Vitals { controllers: controllers.clone(), apis: runtime.apis });
 
     let election = |(namespace, name)| Election {
         client: client.clone(),
@@ -168,13 +172,22 @@ trait Running: Send + Sync {
     fn work(&self, stop: CancellationToken) -> BoxFuture<'_, ()>;
 }
 
-impl server::Vitals for Arc<Vec<Box<dyn Running>>> {
+struct Vitals {
+    controllers: Arc<Vec<Box<dyn Running>>>,
+    apis: Apis,
+}
+
+impl server::Vitals for Vitals {
     fn is_alive(&self) -> bool {
-        self.iter().all(|controller| controller.is_alive())
+        self.controllers.iter().all(|controller| controller.is_alive())
     }
 
     fn is_ready(&self) -> bool {
-        self.iter().all(|controller| controller.is_synced())
+        self.controllers.iter().all(|controller| controller.is_synced())
+    }
+
+    fn missing(&self) -> Vec<String> {
+        self.apis.missing()
     }
 }
 

@@ -6,8 +6,9 @@ use anyhow::anyhow;
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
+use windlass_domains::aim::service::reasons as aim;
 use windlass_engine::{
-    conditions::{reasons, types},
+    conditions::{ConditionSet, Status, reasons, types},
     domain::Domain,
     error::Category,
     fetch::{Documents, Serves},
@@ -143,7 +144,28 @@ fn render_as<D: Domain>(
     if let Some(refusal) = ready.filter(|ready| ready.reason == reasons::INVALID_SPEC) {
         return Err(document.place.bad(&refusal.message).into());
     }
+    if let Some(own) = &look.health.manual {
+        check_failure(&own.conditions, document)?;
+    }
     Ok(look.plan.tiers().concat().into_iter().map(|desired| desired.body.clone()).collect())
+}
+
+/// What the spec alone makes impossible is bad input. What is missing may be in the cluster, so that is
+/// only said.
+fn check_failure(conditions: &ConditionSet, document: &Document) -> Result<(), BadInput> {
+    let failure = conditions.get(aim::FAILURE).filter(|failure| failure.status == Status::True);
+    let Some(failure) = failure else { return Ok(()) };
+    match failure.reason.as_str() {
+        aim::ROUTE_TEMPLATE_INVALID => Err(document.place.bad(&failure.message)),
+        aim::ROUTE_FAILED => {
+            let routing = conditions.get(aim::ROUTING_READY).unwrap_or(failure);
+            Err(document.place.bad(&routing.message))
+        }
+        _ => {
+            eprintln!("warning: {}", document.place.bad(&failure.message));
+            Ok(())
+        }
+    }
 }
 
 fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {

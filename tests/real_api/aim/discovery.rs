@@ -1,7 +1,8 @@
+use axum::body::Bytes;
 use serde_json::json;
 use windlass_api::aim::image::AimImage;
 use windlass_api::aim::template::AimServiceTemplate;
-use windlass_tests::logs::LogNode;
+use windlass_tests::logs::{LogNode, Output};
 use windlass_tests::operator::Setup;
 use windlass_tests::{Cluster, Operator, eventually, kubelet, wait};
 
@@ -106,12 +107,16 @@ async fn w19_an_output_that_makes_no_sense_is_told_and_hurts_nobody() {
     let mut operator = Operator::start(&cluster, &space).await;
     create_image(&space, "tiny-lm", "").await;
     let nothing = "no valid JSON array found in logs";
-    let long = format!("{}{}", "[".repeat(20_000_000), "]".repeat(20_000_000));
-    let cases = [
-        ("empty", String::new(), nothing),
-        ("array", "[]".to_owned(), "empty array"),
-        ("cut", ANSWER[..200].to_owned(), nothing),
-        ("long", long, nothing),
+    let cases: [(&str, Output, &str); 5] = [
+        ("empty", "".into(), nothing),
+        ("array", "[]".into(), "empty array"),
+        ("cut", (&ANSWER[..200]).into(), nothing),
+        ("long", Output([line("["), line("]")].concat()), nothing),
+        (
+            "binary",
+            Output(vec![(Bytes::from_static(b"\xff\xfe[{\"models\": \xc3\x28"), 1)]),
+            nothing,
+        ),
     ];
     for (name, output, message) in cases {
         create_template(&space, name, json!({})).await;
@@ -121,8 +126,20 @@ async fn w19_an_output_that_makes_no_sense_is_told_and_hurts_nobody() {
         assert_eq!(failure["reason"], "DiscoveryParseFailed", "{name}");
         assert!(failure["message"].as_str().unwrap().contains(message), "{failure}");
     }
+    // An answer behind all that is found, and its own bytes are read as well as they can be.
+    create_template(&space, "hidden", json!({})).await;
+    let noise = [line("["), vec![(Bytes::from_static(b"\xff\xfe\x00\n"), 1)]].concat();
+    let parts = [noise, vec![(ANSWER.into(), 1), (Bytes::from_static(b"\xc3\x28"), 1)]].concat();
+    answer(&space, &node, "hidden", Output(parts)).await;
+    let found = wait_template(&space, "hidden", "Available").await;
+    assert_eq!(found["status"]["modelSources"][0]["name"], "acme/tiny-lm-7b");
     available(&space, &node, "good").await;
     assert!(operator.is_running());
+}
+
+/// 50 MB of the same, without an end of line.
+fn line(text: &str) -> Vec<(Bytes, usize)> {
+    vec![(text.repeat(100_000).into(), 500)]
 }
 
 #[tokio::test(flavor = "multi_thread")]

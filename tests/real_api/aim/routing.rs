@@ -88,4 +88,10 @@ async fn what_is_wrong_with_a_route_is_told_and_mended() {
     wait_for::<AimService>(&space, "chat", "no failure", mended).await;
     let now = read::<AimService>(&space, "chat").await;
     assert_eq!(now["status"]["routing"]["path"], "/chat");
+
+    // w13: a path that no longer makes sense has no route.
+    let bad = json!({ "spec": { "routing": { "routeTemplate": "/{.spec.model}" } } });
+    space.edit::<AimService>("chat", bad).await;
+    gone(&space, "HTTPRoute", "chat").await;
+    wait_service(&space, "chat", "RoutingReady", "False", "ConfiguringRoute").await;
 }

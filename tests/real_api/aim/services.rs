@@ -2,12 +2,12 @@ use serde_json::{Value, json};
 use windlass_api::aim::service::AimService;
 use windlass_api::aim::template::AimServiceTemplate;
 use windlass_tests::logs::LogNode;
-use windlass_tests::{Cluster, Operator, eventually};
+use windlass_tests::{Cluster, Operator, Space, eventually};
 
 use super::{
     ANSWER, answer, available, child, condition, create_config, create_image, create_service,
-    create_template, gone, read, run_inference_service, see, set_status, wait_for, wait_service,
-    wait_template,
+    create_template, events, gone, read, run_inference_service, see, set_status, wait_for,
+    wait_service, wait_template,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,6 +60,7 @@ async fn g19_a_service_becomes_an_inference_service_and_runs() {
         .await;
     space.delete::<AimService>("chat").await;
     gone(&space, "InferenceService", "chat").await;
+    assert_eq!(events(&space, "chat").await, [""; 0], "nothing of it is an event");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -175,6 +176,36 @@ async fn w14_overrides_make_a_template_that_goes_with_its_last_service() {
     space.delete::<AimService>("two").await;
     eventually("its end", || read::<AimServiceTemplate>(&space, name), Value::is_null).await;
     assert!(!read::<AimServiceTemplate>(&space, "tiny").await.is_null());
+}
+
+/// Until its image has answered, a derived template is as its service would have it by now.
+#[tokio::test(flavor = "multi_thread")]
+async fn w14_a_service_with_overrides_can_be_mended() {
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("mended").await;
+    let _operator = Operator::start(&cluster, &space).await;
+    create_image(&space, "tiny-lm", "tiny").await;
+    create_template(&space, "tiny", json!({})).await;
+    let secret = |name: &str| json!({ "imagePullSecrets": [{ "name": name }] });
+    let mut spec = secret("wrong");
+    spec["overrides"] = json!({ "metric": "throughput" });
+    create_service(&space, "chat", spec).await;
+    let name = "tiny-ovr-99ad0cdb";
+    let first = template_with_secret(&space, name, "wrong").await;
+    space.edit::<AimService>("chat", json!({ "spec": secret("right") })).await;
+    let second = template_with_secret(&space, name, "right").await;
+    assert_ne!(first["metadata"]["uid"], second["metadata"]["uid"]);
+    let asks_with_it = |jobs: &Vec<k8s_openapi::api::batch::v1::Job>| {
+        let pod = |job: &k8s_openapi::api::batch::v1::Job| job.spec.clone()?.template.spec;
+        let secrets = jobs.first().and_then(pod).and_then(|pod| pod.image_pull_secrets);
+        secrets.is_some_and(|secrets| secrets[0].name == "right")
+    };
+    eventually("a Job with it", || super::jobs(&space, name), asks_with_it).await;
+}
+
+async fn template_with_secret(space: &Space, name: &str, secret: &str) -> Value {
+    let has = |now: &Value| now["spec"]["imagePullSecrets"][0]["name"] == secret;
+    eventually("the template", || read::<AimServiceTemplate>(space, name), has).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -147,7 +147,7 @@ impl<K: Ordered> Domain for WidgetDomain<K> {
         Identity {
             controller: CONTROLLER,
             managed_by: CONTROLLER,
-            events: EventSource { controller: CONTROLLER, action: None },
+            events: EventSource { controller: CONTROLLER, action: None, corrections: true },
             name_label: NAME_LABEL,
             namespace_label: Some(NAMESPACE_LABEL),
             components: &[],

@@ -9,14 +9,14 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use search::Effort;
 use serde_json::{Map, Value};
 
 /// How much of a log is looked through: its end, since the result is what the image prints last.
 const LOG_LIMIT_BYTES: usize = 4 << 20;
 
-/// An array over this size is no result: its object could hardly be stored, and parsed JSON takes
-/// many times the room of its text.
-const MAX_RESULT: usize = 128 << 10;
+/// A result over this size could not be stored.
+const MAX_ELEMENT: usize = 1 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Discovered {
@@ -56,37 +56,38 @@ pub(crate) enum Error {
     NoArray,
     #[error("discovery output contains empty array")]
     EmptyArray,
+    #[error("failed to parse discovery JSON: a result has more than {MAX_ELEMENT} bytes")]
+    TooLong,
 }
 
 /// Of a log over [`LOG_LIMIT_BYTES`] only the end counts.
 pub(crate) fn parse(log: &[u8]) -> Result<Discovered, Error> {
     let log = &log[log.len().saturating_sub(LOG_LIMIT_BYTES)..];
     let text = String::from_utf8_lossy(log);
-    match whole(text.trim()) {
-        Some(Value::Null) => return Err(Error::EmptyArray),
-        Some(Value::Array(results)) if results.is_empty() => return Err(Error::EmptyArray),
-        Some(Value::Array(results)) => return first(&results).map_err(|Mismatch| Error::NoArray),
-        _ => {}
+    let mut effort = Effort::for_a_log_of(text.len());
+    if let Some(whole) = whole(text.trim(), &mut effort) {
+        return whole;
     }
-    search::last_result(&text, &mut search::budget(text.len())).ok_or(Error::NoArray)
+    let found = search::last_result(&text, &mut effort);
+    found.ok_or(if effort.too_long { Error::TooLong } else { Error::NoArray })
 }
 
-fn whole(text: &str) -> Option<Value> {
-    if text.len() > MAX_RESULT {
-        return None;
+/// Where the log is nothing but an array.
+fn whole(text: &str, effort: &mut Effort) -> Option<Result<Discovered, Error>> {
+    if text == "null" {
+        return Some(Err(Error::EmptyArray));
     }
-    serde_json::from_str(text).ok()
+    let text = Some(text).filter(|text| text.ends_with(']'))?.as_bytes();
+    let (array, _) = search::array(text, effort).filter(|(_, length)| *length == text.len())?;
+    Some(match array.elements {
+        0 => Err(Error::EmptyArray),
+        _ => array.result.ok_or(Error::NoArray),
+    })
 }
 
 /// Some value is not of the type that its key asks for.
 #[derive(Debug)]
 struct Mismatch;
-
-/// All results must be well-formed, though only the first counts.
-fn first(results: &[Value]) -> Result<Discovered, Mismatch> {
-    let decoded: Vec<Discovered> = results.iter().map(result).collect::<Result<_, _>>()?;
-    decoded.into_iter().next().ok_or(Mismatch)
-}
 
 fn result(value: &Value) -> Result<Discovered, Mismatch> {
     let result = Fields::of(Some(value))?;

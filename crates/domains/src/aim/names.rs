@@ -74,6 +74,13 @@ pub(crate) fn derived_template(base: &str, override_hash: &str) -> String {
     format!("{}-ovr-{override_hash}", stem(base, MAX_DERIVED_STEM))
 }
 
+/// Name of the derived template where one that is made for something else has that of
+/// [`derived_template`]: of a long base only the beginning fits, and a base may be deleted and made
+/// anew. What it is made for tells them apart.
+pub(crate) fn derived_template_beside(base: &str, made_for: &str) -> String {
+    derived_template(base, &hash(&format!("{base}\0{made_for}"), HASH_DIGITS))
+}
+
 /// Name of the Job that asks an image what it holds.
 ///
 /// Only the beginning of a long template name fits, so its hash speaks for the whole of it; for the

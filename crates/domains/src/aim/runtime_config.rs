@@ -37,6 +37,8 @@ pub(super) struct Config {
     pub(super) spec: AimRuntimeConfigSpec,
     /// The one that decides.
     pub(super) reference: ResolvedReference,
+    /// Whether one of the cluster fills what that leaves open.
+    pub(super) is_filled: bool,
 }
 
 /// The name to look for; absent and blank mean the default.
@@ -64,6 +66,7 @@ impl Configs {
                     (Resolution::Merge, Some(cluster)) => merge(&cluster.spec.common, &own.spec),
                     _ => own.spec.clone(),
                 },
+                is_filled: resolution == Resolution::Merge && cluster.is_some(),
                 reference: ResolvedReference {
                     namespace: own.metadata.namespace.clone(),
                     scope: Some(Scope::Namespace.as_str().to_owned()),
@@ -77,6 +80,7 @@ impl Configs {
                     common: cluster.spec.common.clone(),
                     ..Default::default()
                 },
+                is_filled: false,
                 reference: ResolvedReference {
                     scope: Some(Scope::Cluster.as_str().to_owned()),
                     kind: Some("AIMClusterRuntimeConfig".to_owned()),

@@ -64,7 +64,12 @@ impl Domain for ServiceDomain {
         Identity {
             controller: names::SERVICE_FIELD_MANAGER,
             managed_by: names::MANAGER,
-            events: EventSource { controller: names::SERVICE_FIELD_MANAGER, action: None },
+            events: EventSource {
+                controller: names::SERVICE_FIELD_MANAGER,
+                action: None,
+                // This kind has no events at all.
+                corrections: false,
+            },
             name_label: "",
             namespace_label: None,
             components: &[names::SERVICE_COMPONENT],

@@ -46,6 +46,7 @@ use windlass_engine::labels::LabelRules;
 use windlass_engine::plan::Plan;
 
 pub use compose::Observed;
+pub(super) use discovery::has_answer;
 pub use fetch::Answers;
 
 use super::{Settings, names};
@@ -90,6 +91,8 @@ impl<K: TemplateKind<Scope: TypedScope>> Domain for TemplateDomain<K> {
             events: EventSource {
                 controller: field_manager(K::Scope::SCOPE),
                 action: Some("Reconcile"),
+                // The events of these kinds are a closed list.
+                corrections: false,
             },
             // Not all children carry the template's name in a label; all name it as their owner.
             name_label: "",

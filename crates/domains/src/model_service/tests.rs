@@ -48,7 +48,7 @@ fn m10_every_kind_of_child_is_watched_except_secrets() {
 fn secrets_are_written_blindly_and_never_read() {
     let rights = domain().rights();
     let secrets = rights.iter().find(|right| right.resource == "secrets").unwrap();
-    assert_eq!(secrets.verbs, ["create", "deletecollection"]);
+    assert_eq!(secrets.verbs, ["create", "delete"]);
     let plan = fresh(&service_with(json!({ "inferencePool": { "endpointPicker": {} } })));
     let secret = plan.apply.iter().find(|desired| desired.kind.kind == "Secret").unwrap();
     assert_eq!((secret.ownership, secret.strategy), (Ownership::Owned, Strategy::CreateBlind));

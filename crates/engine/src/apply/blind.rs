@@ -1,16 +1,14 @@
 //! Objects that we make and remove but may not read (Secrets): no answer with their content is asked
 //! for, and what is there already is left as it is.
 
-use either::Either;
 use kube::{
     Api,
-    api::{DeleteParams, DynamicObject, ListParams, PostParams, Preconditions},
+    api::{DeleteParams, DynamicObject, PostParams, Preconditions},
 };
 
 use super::{Applier, Step, failed};
 use crate::{
     error::Error,
-    labels,
     plan::{Desired, Removal},
 };
 
@@ -34,27 +32,16 @@ impl Applier {
         }
     }
 
-    /// Only if it is labelled as ours, which the API server finds out: a collection of one name.
-    pub(super) async fn delete_blind(&self, removal: &Removal) -> Result<Step, kube::Error> {
-        let matching = ListParams::default()
-            .fields(&format!("metadata.name={}", removal.key.name))
-            .labels(&labels::selector(self.managed_by, &[]));
-        let api = self.api(&removal.kind, &removal.key);
-        match api.delete_collection(&DeleteParams::background(), &matching).await? {
-            Either::Left(deleted) if deleted.items.is_empty() => Ok(Step::Unchanged),
-            _ => Ok(Step::Written(None)),
-        }
-    }
-
-    /// Only the object that has this uid.
-    pub(super) async fn delete_known(
+    /// With a uid only the object that has it.
+    pub(super) async fn delete_unseen(
         &self,
         removal: &Removal,
-        uid: &str,
+        uid: Option<String>,
     ) -> Result<Step, kube::Error> {
         let api = self.api(&removal.kind, &removal.key);
-        let this = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
-        let params = DeleteParams::background().preconditions(this);
+        let mut params = DeleteParams::background();
+        params.preconditions =
+            uid.map(|uid| Preconditions { uid: Some(uid), resource_version: None });
         match api.delete(&removal.key.name, &params).await {
             Ok(_) => Ok(Step::Written(None)),
             // Gone, or another has taken its name.

@@ -126,6 +126,8 @@ pub struct Told {
     pub reason: &'static str,
     /// `{}` stands for what went wrong.
     pub message: &'static str,
+    /// Whether it keeps the place that it has in a pass without failure.
+    pub in_place: bool,
 }
 
 /// Missing children and exhausted resources never hold back apply: applying is what repairs them.
@@ -187,7 +189,8 @@ pub fn evaluate_manual(manual: Manual, assessment: &Assessment<'_>) -> Verdict {
             // What is new comes in the order in which it is told, not in that of a pass without failure.
             let is_new = |type_: &str| find(assessment.stored, type_).is_none();
             conditions.retain(|known| {
-                !is_new(&known.type_) || told.iter().all(|told| told.type_ != known.type_)
+                let is_told = |told: &Told| told.type_ == known.type_ && !told.in_place;
+                !is_new(&known.type_) || !told.iter().any(is_told)
             });
             tell(&mut conditions, told, &failure.error);
             state = worst.unwrap_or(state);
@@ -208,7 +211,7 @@ pub fn evaluate_manual(manual: Manual, assessment: &Assessment<'_>) -> Verdict {
 }
 
 fn tell(conditions: &mut ConditionSet, told: &[Told], error: &Error) {
-    for Told { type_, status, reason, message } in told {
+    for Told { type_, status, reason, message, .. } in told {
         let message = message.replace("{}", &error.message);
         let update = ConditionUpdate::new(*type_, *status, *reason, message);
         // Whether its conditions make events is for the domain to say, and it says so by words alone.

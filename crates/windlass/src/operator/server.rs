@@ -89,6 +89,8 @@ pub(super) trait Vitals: Send + Sync {
     fn is_alive(&self) -> bool;
     /// The caches are filled, so that the operator could act.
     fn is_ready(&self) -> bool;
+    /// Kinds that the API does not serve, and that the operator does without as long as that is so.
+    fn missing(&self) -> Vec<String>;
 }
 
 /// Unknown until there are controllers: alive, but not ready.
@@ -104,18 +106,27 @@ impl Pulse {
 
 pub(super) async fn serve_probes(address: &str, pulse: Pulse) -> anyhow::Result<()> {
     let health = |State(Pulse(vitals)): State<Pulse>| async move {
-        answer(vitals.get().is_none_or(|vitals| vitals.is_alive()), "a watch has ended")
+        answer(vitals.get().is_none_or(|vitals| vitals.is_alive()), "a watch has ended", &[])
     };
     let ready = |State(Pulse(vitals)): State<Pulse>| async move {
-        answer(vitals.get().is_some_and(|vitals| vitals.is_ready()), "caches are not filled yet")
+        let missing = vitals.get().map(|vitals| vitals.missing()).unwrap_or_default();
+        let ready = vitals.get().is_some_and(|vitals| vitals.is_ready());
+        answer(ready, "caches are not filled yet", &missing)
     };
     let router =
         Router::new().route("/healthz", get(health)).route("/readyz", get(ready)).with_state(pulse);
     serve("probes", "--health-probe-bind-address", address, router).await
 }
 
-fn answer(good: bool, otherwise: &'static str) -> (StatusCode, &'static str) {
-    if good { (StatusCode::OK, "ok") } else { (StatusCode::SERVICE_UNAVAILABLE, otherwise) }
+/// Who reads more than the code also learns what is missing; it is no reason to be unready, as it may
+/// never come.
+fn answer(good: bool, otherwise: &str, missing: &[String]) -> (StatusCode, String) {
+    let (code, word) =
+        if good { (StatusCode::OK, "ok") } else { (StatusCode::SERVICE_UNAVAILABLE, otherwise) };
+    match missing {
+        [] => (code, word.to_owned()),
+        missing => (code, format!("{word}\nnot served by the API: {}", missing.join(", "))),
+    }
 }
 
 pub(super) async fn serve_metrics(
@@ -195,6 +206,16 @@ mod tests {
     struct Command {
         #[command(flatten)]
         metrics: MetricsFlags,
+    }
+
+    #[test]
+    fn w30_readiness_tells_which_apis_are_missing() {
+        let missing = ["HTTPRoute of gateway.networking.k8s.io/v1".to_owned()];
+        let told = "not served by the API: HTTPRoute of gateway.networking.k8s.io/v1";
+        assert_eq!(answer(true, "no", &missing), (StatusCode::OK, format!("ok\n{told}")));
+        assert_eq!(answer(true, "no", &[]), (StatusCode::OK, "ok".to_owned()));
+        let unready = (StatusCode::SERVICE_UNAVAILABLE, format!("no\n{told}"));
+        assert_eq!(answer(false, "no", &missing), unready);
     }
 
     #[test]

@@ -85,6 +85,10 @@ pub struct Discovery {
     /// Whether the output could not be read at all: it is tried again while the Job lasts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unread: bool,
+
+    /// The uid of the Job that was last told to be running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_job: Option<String>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]

@@ -175,10 +175,10 @@ fn sizes_are_binary_quantities() {
 
 /// Bytes parsed while searching a log.
 fn work(log: &str) -> u64 {
-    let all = search::budget(log.len());
-    let mut left = all;
-    search::last_result(log, &mut left);
-    all - left
+    let mut effort = Effort::for_a_log_of(log.len());
+    let all = effort.left;
+    search::last_result(log, &mut effort);
+    all - effort.left
 }
 
 #[test]
@@ -200,19 +200,49 @@ fn w19_bombs_end_within_the_budget() {
         assert_eq!(of(&bomb), Err(Error::NoArray), "{part}");
     }
     // What is longer than any result is given up, and not taken for one.
-    let one_string = format!("[{{\"a\": \"{}", "x".repeat(2 * MAX_RESULT));
-    assert_eq!(work(&one_string), MAX_RESULT as u64);
-    let large = format!(r#"[{{"models": [{}{{}}]}}]"#, "{},".repeat(MAX_RESULT / 3));
-    assert_eq!(of(&large), Err(Error::NoArray));
+    let one_string = format!("[{{\"a\": \"{}", "x".repeat(2 * MAX_ELEMENT));
+    assert_eq!(work(&one_string), MAX_ELEMENT as u64);
+    let large = format!(r#"[{{"models": [{}{{}}]}}]"#, "{},".repeat(MAX_ELEMENT / 3));
+    assert_eq!(of(&large), Err(Error::TooLong));
+    let message = "failed to parse discovery JSON: a result has more than 1048576 bytes";
+    assert_eq!(Error::TooLong.to_string(), message);
+}
+
+/// An image may know thousands of ways to be served. Only the first counts, but all are its answer.
+#[test]
+fn an_answer_may_be_as_long_as_the_log() {
+    let element = EXAMPLE.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap();
+    let other = format!(",\n{}", element.replace("tiny-lm-7b", "other"));
+    let count = (LOG_LIMIT_BYTES - 2 * EXAMPLE.len()) / other.len();
+    let others = other.repeat(count);
+    let answer = format!("[{element}{others}]");
+    assert!(answer.len() > 30 * (128 << 10) && answer.len() < LOG_LIMIT_BYTES, "{}", answer.len());
+    assert_eq!(of(&answer), Ok(example()));
+    let noisy = format!("[INFO] scanning\n{answer}\n[INFO] done\n");
+    assert_eq!(of(&noisy), Ok(example()));
+    assert!(work(&noisy) <= noisy.len() as u64, "{}", work(&noisy));
+    let misfit = format!("[{element}{others},{{\"models\": 7}}]");
+    assert_eq!(of(&misfit), Err(Error::NoArray), "all must fit");
+}
+
+/// One result with a long list of arguments.
+#[test]
+fn a_single_result_may_be_long() {
+    let args: Vec<String> = (0..20_000).map(|n| format!("\"argument-{n}\": {n}")).collect();
+    let answer = format!(r#"[{{"profile": {{"engine_args": {{{}}}}}}}]"#, args.join(","));
+    assert!(answer.len() > 3 * (128 << 10), "{}", answer.len());
+    let read = of(&answer).unwrap().profile.engine_args.unwrap();
+    assert_eq!(read.as_object().unwrap().len(), 20_000);
 }
 
 #[test]
 fn a_spent_budget_keeps_what_was_found() {
     let log = format!("{EXAMPLE}\n{}", "[{\"a\":".repeat(100));
-    let mut budget = EXAMPLE.len() as u64 + 10;
-    assert_eq!(search::last_result(&log, &mut budget), Some(example()));
-    assert_eq!(budget, 0);
-    assert_eq!(search::last_result(&log, &mut 10), None);
+    let effort = |left| Effort { left, too_long: false };
+    let mut little = effort(EXAMPLE.len() as u64 + 10);
+    assert_eq!(search::last_result(&log, &mut little), Some(example()));
+    assert_eq!(little.left, 0);
+    assert_eq!(search::last_result(&log, &mut effort(10)), None);
 }
 
 proptest! {
@@ -226,8 +256,7 @@ proptest! {
         log in r#"([\[\]{}",:\\ \n]|null|1|"a":|"models":){0,300}"#,
     ) {
         let _ = of(&log);
-        let mut none = 20;
-        let _ = search::last_result(&log, &mut none);
+        let _ = search::last_result(&log, &mut Effort { left: 20, too_long: false });
     }
 
     #[test]

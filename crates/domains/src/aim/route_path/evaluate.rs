@@ -132,7 +132,9 @@ fn take<'a>(
     let mut output = Vec::new();
     match step {
         Step::Field(name) => {
-            output.extend(input.iter().filter_map(|found| found.child(name)));
+            for found in &input {
+                output.extend(found.child(name)?);
+            }
             if output.is_empty() && !input.is_empty() {
                 return Err(Error::Evaluation(format!("{name} is not found")));
             }
@@ -218,6 +220,7 @@ fn push_children<'a>(
     match found.view() {
         View::Fields(fields, object) => fields
             .iter()
+            .filter(|(_, shape)| !matches!(shape, Shape::Changing))
             .try_for_each(|(name, shape)| push(object.and_then(|object| object.get(*name)), shape)),
         View::Map(map, shape) => {
             map.into_iter().flatten().try_for_each(|(_, value)| push(Some(value), shape))
@@ -318,16 +321,22 @@ impl<'a> Found<'a> {
         }
     }
 
-    fn child(self, name: &str) -> Option<Found<'a>> {
-        let (value, shape) = match self.view() {
+    fn child(self, name: &str) -> Result<Option<Found<'a>>, Error> {
+        let found = match self.view() {
             View::Fields(fields, object) => {
-                let (_, shape) = fields.iter().find(|(field, _)| *field == name)?;
-                (object.and_then(|object| object.get(name)), shape)
+                let field = fields.iter().find(|(field, _)| *field == name);
+                field.map(|(_, shape)| (object.and_then(|object| object.get(name)), shape))
             }
-            View::Map(map, shape) => (Some(map?.get(name)?), shape),
-            View::List(..) | View::Scalar(_) | View::Nil => return None,
+            View::Map(map, shape) => map.and_then(|map| map.get(name)).map(|v| (Some(v), shape)),
+            View::List(..) | View::Scalar(_) | View::Nil => None,
         };
-        Some(Found::Node(Node::new(value, shape)))
+        match found {
+            Some((_, Shape::Changing)) => {
+                let text = format!("{name} changes by itself and cannot be part of a path");
+                Err(Error::Evaluation(text))
+            }
+            found => Ok(found.map(|(value, shape)| Found::Node(Node::new(value, shape)))),
+        }
     }
 
     /// The items of a list, none without a value; fails for anything else.
@@ -353,7 +362,7 @@ impl<'a> Node<'a> {
     fn view(self) -> View<'a> {
         match (self.shape, self.value) {
             (Shape::Optional(shape), Some(_)) => Self { shape, ..self }.view(),
-            (Shape::Optional(_) | Shape::Any, None) => View::Nil,
+            (Shape::Optional(_) | Shape::Any, None) | (Shape::Changing, _) => View::Nil,
             (Shape::Text, None) => View::Scalar(Scalar::Text("")),
             (Shape::Flag, None) => View::Scalar(Scalar::Flag(false)),
             (Shape::Number, None) => View::Scalar(Scalar::Int(0)),

@@ -30,7 +30,7 @@ pub struct Observed {
     pub(super) routing: Option<Routing>,
     pub(super) inference_service: Child<InferenceService>,
     pub(super) route: Child<HttpRoute>,
-    /// Whether the service has a route that nobody wants any more.
+    /// Whether the service has a route that is not to be there any more.
     pub(super) stray_route: bool,
 }
 
@@ -83,17 +83,25 @@ pub(super) fn compose(settings: &Settings, service: &AimService, answers: Answer
     let routing = routing::routing(service, of_config, has_template);
     let owned =
         route.present().is_some_and(|route| is_controlled_by(&route.metadata, &service.metadata));
-    let stray_route =
-        owned && routing.is_none() && knows_routing(service, resolution.as_ref(), &config);
+    let stray_route = owned
+        && !routing.as_ref().is_some_and(Routing::is_complete)
+        && knows_routing(service, resolution.as_ref(), &config, routing.is_some());
     Observed { unread, resolution, image, config, routing, inference_service, route, stray_route }
 }
 
-/// Whether routing is off because somebody says so, and not because it is unknown who would say.
-fn knows_routing(service: &AimService, resolution: Option<&Resolution>, config: &Resolved) -> bool {
+/// Whether there is to be no route because somebody says so, and not because it is unknown who would
+/// say. What is missing to routing that is enabled may be the runtime config's to say.
+fn knows_routing(
+    service: &AimService,
+    resolution: Option<&Resolution>,
+    config: &Resolved,
+    enabled: bool,
+) -> bool {
     let names_config = resolution::config_name(service, None).is_some();
     let has_template = resolution.is_some_and(|resolution| resolution.spec().is_some());
     let has_config = matches!(config, Resolved::Found(_) | Resolved::Nothing);
-    service.spec.routing.is_some() || (has_config && (names_config || has_template))
+    let says_so_itself = service.spec.routing.is_some() && !enabled;
+    says_so_itself || (has_config && (names_config || has_template))
 }
 
 fn catalogued(

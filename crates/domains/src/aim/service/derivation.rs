@@ -12,18 +12,7 @@ use windlass_api::aim::template::{
 use windlass_engine::quantity;
 
 use super::resolution;
-use crate::aim::names;
 use crate::aim::runtime_config::effective_name;
-
-pub(super) fn name(base: &str, overrides: &RuntimeParameters) -> String {
-    let gpu = overrides.gpu_selector.as_ref();
-    let hash = names::override_hash(
-        overrides.metric.as_deref(),
-        overrides.precision.as_deref(),
-        gpu.map(|gpu| (gpu.count, gpu.model.as_str())),
-    );
-    names::derived_template(base, &hash)
-}
 
 pub(super) fn derive(
     service: &AimService,
@@ -74,6 +63,11 @@ pub(super) fn unique_env(env: &[EnvVar]) -> Vec<EnvVar> {
         env[at + 1..].iter().all(|later| later.name != variable.name)
     };
     env.iter().enumerate().filter(is_last).map(|(_, variable)| variable.clone()).collect()
+}
+
+/// Whether both serve the same image in the same way, however they run.
+pub(super) fn is_for_the_same(left: &TemplateSpec, right: &TemplateSpec) -> bool {
+    left.aim_image_name == right.aim_image_name && left.parameters == right.parameters
 }
 
 pub(super) fn is_same(left: &AimServiceTemplateSpec, right: &AimServiceTemplateSpec) -> bool {

@@ -10,8 +10,9 @@ use windlass_api::foreign::inference_service::InferenceService;
 use windlass_engine::fetch::{Fetched, Reader, Selector, get, list};
 use windlass_engine::kind::Kind;
 
-use super::{derivation, resolution};
+use super::resolution;
 use crate::aim::catalogue::{self, Images};
+use crate::aim::derived;
 use crate::aim::runtime_config::{self, Configs};
 
 /// Answers of the API as they came. Kinds that the API may not know are `None` where it does not.
@@ -32,7 +33,11 @@ pub(super) struct Templates {
     pub(super) images: Images,
     pub(super) own_base: Fetched<AimServiceTemplate>,
     pub(super) cluster_base: Fetched<AimClusterServiceTemplate>,
+    /// What the derived template is called, or would be.
+    pub(super) derived_name: String,
     pub(super) derived: Fetched<AimServiceTemplate>,
+    /// All services of the namespace; asked for where the derived template may have to be made anew.
+    pub(super) services: Fetched<Vec<AimService>>,
     pub(super) all_own: Fetched<Vec<AimServiceTemplate>>,
     pub(super) all_cluster: Fetched<Vec<AimClusterServiceTemplate>>,
 }
@@ -72,28 +77,37 @@ async fn templates(reader: &dyn Reader, service: &AimService) -> Templates {
         images: catalogue::fetch(reader, namespace, image).await,
         own_base: Fetched::Missing,
         cluster_base: Fetched::Missing,
+        derived_name: String::new(),
         derived: Fetched::Missing,
+        services: Fetched::Missing,
         all_own: Fetched::Found(Vec::new()),
         all_cluster: Fetched::Found(Vec::new()),
     };
     let Ok(Some(base)) = resolution::base_name(service, &answers.images) else {
         return answers;
     };
-    if let Some(overrides) = &service.spec.overrides {
-        answers.derived = get(reader, namespace, &derivation::name(&base, overrides)).await;
-        if answers.derived.found().is_some() {
-            return answers;
-        }
-        let everything = Selector::default();
-        // Where the API does not know a kind there is nothing of it.
-        if reader.serves(&Kind::of::<AimServiceTemplate>()) {
-            answers.all_own = list(reader, namespace, &everything).await;
-        }
-        if reader.serves(&Kind::of::<AimClusterServiceTemplate>()) {
-            answers.all_cluster = list(reader, None, &everything).await;
-        }
-    }
     answers.own_base = get(reader, namespace, &base).await;
     answers.cluster_base = get(reader, None, &base).await;
+    let Some(overrides) = &service.spec.overrides else { return answers };
+    answers.derived_name = derived::name(&base, overrides);
+    answers.derived = get(reader, namespace, &answers.derived_name).await;
+    if let Some(wanted) = resolution::made_for_something_else(service, &answers) {
+        answers.derived_name = derived::name_beside(&base, overrides, &wanted.common);
+        answers.derived = get(reader, namespace, &answers.derived_name).await;
+    }
+    let everything = Selector::default();
+    if answers.derived.found().is_some() {
+        if resolution::outdated(service, &answers).is_some() {
+            answers.services = list(reader, namespace, &everything).await;
+        }
+        return answers;
+    }
+    // Where the API does not know a kind there is nothing of it.
+    if reader.serves(&Kind::of::<AimServiceTemplate>()) {
+        answers.all_own = list(reader, namespace, &everything).await;
+    }
+    if reader.serves(&Kind::of::<AimClusterServiceTemplate>()) {
+        answers.all_cluster = list(reader, None, &everything).await;
+    }
     answers
 }

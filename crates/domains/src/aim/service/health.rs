@@ -8,7 +8,7 @@ use windlass_engine::state::{FailureWords, Manual, State, Told};
 
 use super::compose::Observed;
 use super::reasons;
-use super::report::{self, HALTED, UNRESOLVED};
+use super::report::{self, COLD, HALTED, UNRESOLVED};
 
 pub(super) fn health(service: &AimService, observed: &Observed) -> Health {
     let report = report::report(service, observed);
@@ -18,7 +18,10 @@ pub(super) fn health(service: &AimService, observed: &Observed) -> Health {
             state: report.state,
             conditions: report.conditions,
             failures: FailureWords::Told {
-                conditions: &REFUSED_WRITE,
+                conditions: match service.spec.cache_model {
+                    true => &REFUSED_WRITE_WHEN_CACHING,
+                    false => &REFUSED_WRITE,
+                },
                 state: Some(State::Failed),
                 instead: false,
             },
@@ -35,6 +38,20 @@ const REFUSED_WRITE: [Told; 5] = [
     told(types::READY, Status::False, "Apply failed: {}"),
 ];
 
+/// The step that finds the cache warm comes after the one that tells of writes.
+const REFUSED_WRITE_WHEN_CACHING: [Told; 6] = {
+    let [failure, resolved, runtime, progressing, ready] = REFUSED_WRITE;
+    [WAITING_FOR_CACHE, failure, resolved, runtime, progressing, ready]
+};
+
+const WAITING_FOR_CACHE: Told = Told {
+    type_: reasons::CACHE_READY,
+    status: Status::False,
+    reason: reasons::WAITING_FOR_CACHE,
+    message: COLD,
+    in_place: true,
+};
+
 const fn told(type_: &'static str, status: Status, message: &'static str) -> Told {
-    Told { type_, status, reason: reasons::RUNTIME_FAILED, message }
+    Told { type_, status, reason: reasons::RUNTIME_FAILED, message, in_place: false }
 }

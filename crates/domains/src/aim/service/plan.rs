@@ -31,6 +31,10 @@ pub(super) fn plan(service: &AimService, observed: &Observed) -> Plan {
         let template = derived_template(namespace, &unmade.name, &unmade.spec);
         plan.add(&template, Ownership::Shared, Strategy::CreateOnce);
     }
+    if let Some(outdated) = observed.resolution.as_ref().and_then(|found| found.outdated.as_ref()) {
+        // Its end wakes the service, which then makes it anew.
+        plan.delete_known(&**outdated, When::BeforeApply);
+    }
     apply_children(&mut plan, service, observed);
     if observed.stray_route {
         plan.delete::<HttpRoute>(namespace, name, When::AfterApply);

@@ -19,6 +19,9 @@ use stop::Stop;
 pub(super) const UNRESOLVED: &str = "Template resolution pending due to reconciliation failure";
 pub(super) const HALTED: &str = "Reconciliation halted due to failure";
 
+/// Of a cache that nothing is known of yet.
+pub(super) const COLD: &str = "Waiting for cache warm-up";
+
 pub(super) struct Report {
     pub(super) state: State,
     pub(super) conditions: ConditionSet,
@@ -66,7 +69,7 @@ impl Report {
 
     fn cache(&mut self, service: &AimService) {
         let (status, reason, message) = if service.spec.cache_model {
-            (Status::False, reasons::WAITING_FOR_CACHE, "Waiting for cache warm-up")
+            (Status::False, reasons::WAITING_FOR_CACHE, COLD)
         } else {
             (Status::True, reasons::CACHE_WARM, "Caching not requested")
         };

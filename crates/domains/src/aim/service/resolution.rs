@@ -13,6 +13,8 @@ use windlass_engine::fetch::Fetched;
 use super::derivation;
 use super::fetch::Templates;
 use crate::aim::catalogue::Images;
+use crate::aim::derived::{is_derived, is_wanted_by};
+use crate::aim::template::has_answer;
 
 /// What came of looking for a template.
 #[derive(Clone, Debug)]
@@ -21,6 +23,8 @@ pub(super) struct Resolution {
     /// is used.
     pub(super) base: Option<String>,
     pub(super) outcome: Outcome,
+    /// A derived template that has to go so that it can be made anew.
+    pub(super) outdated: Option<Box<AimServiceTemplate>>,
 }
 
 #[derive(Clone, Debug)]
@@ -90,20 +94,66 @@ pub(super) fn resolve(service: &AimService, answers: &Templates) -> Result<Resol
             Some((template, _)) => Outcome::found(template),
             None => Outcome::Missing,
         },
-        (Some(base), Some(overrides)) => {
-            derived(service, base, derivation::name(base, overrides), answers)?
-        }
+        (Some(base), Some(_)) => derived(service, base, answers)?,
     };
-    Ok(Resolution { base, outcome })
+    let outdated = outdated(service, answers)
+        .filter(|(existing, model)| !is_wanted_as_it_is(service, answers, existing, model))
+        .map(|(existing, _)| Box::new(existing.clone()));
+    Ok(Resolution { base, outcome, outdated })
 }
 
-fn derived(
+/// What the derived template should hold, where the one that was found is for another image or other
+/// parameters. Without a base nobody can tell, and it is used as it is.
+pub(super) fn made_for_something_else(
     service: &AimService,
-    base: &str,
-    name: String,
     answers: &Templates,
-) -> Result<Outcome, Error> {
-    // Whatever it holds by now: it may be shared, and what it says may have been served for long.
+) -> Option<AimServiceTemplateSpec> {
+    let existing = answers.derived.found()?;
+    let (_, model) = base_template(answers).ok()??;
+    let wanted = derivation::derive(service, &model);
+    (!derivation::is_for_the_same(&existing.spec.common, &wanted.common)).then_some(wanted)
+}
+
+/// The derived template, where it is not as the service would have it by now and nothing has come of it
+/// yet; with the base that it was made from. A service whose pull secrets were wrong can be mended only
+/// so. What has an answer may be served, and stays.
+pub(super) fn outdated<'a>(
+    service: &AimService,
+    answers: &'a Templates,
+) -> Option<(&'a AimServiceTemplate, AimServiceTemplateSpec)> {
+    let existing = answers.derived.found()?;
+    let metadata = &existing.metadata;
+    if !is_derived(metadata)
+        || metadata.deletion_timestamp.is_some()
+        || has_answer(existing.status.as_ref())
+    {
+        return None;
+    }
+    let (_, model) = base_template(answers).ok()??;
+    let wanted = derivation::derive(service, &model);
+    (!derivation::is_same(&existing.spec, &wanted)).then_some((existing, model))
+}
+
+/// Whether another service has use for the template as it is, or that is unknown.
+fn is_wanted_as_it_is(
+    service: &AimService,
+    answers: &Templates,
+    existing: &AimServiceTemplate,
+    model: &AimServiceTemplateSpec,
+) -> bool {
+    let Some(services) = answers.services.found() else { return true };
+    let name = existing.metadata.name.as_deref().unwrap_or_default();
+    let others = services.iter().filter(|other| other.metadata.name != service.metadata.name);
+    let mut wanting = others.filter(|other| is_wanted_by(other, name, &existing.spec.common));
+    wanting.any(|other| {
+        let would_be = derivation::derive(other, model);
+        other.spec.overrides.is_none() || derivation::is_same(&existing.spec, &would_be)
+    })
+}
+
+fn derived(service: &AimService, base: &str, answers: &Templates) -> Result<Outcome, Error> {
+    // However it runs by now: it may be shared, and what it says may have been served for long. One that
+    // is outdated counts until it is gone.
     if let Some(existing) = read(&answers.derived)? {
         return Ok(Outcome::found(existing.into()));
     }
@@ -113,23 +163,34 @@ fn derived(
     let spec = derivation::derive(service, &model_spec);
     let own = read(&answers.all_own)?.into_iter().flatten();
     let own = own.filter(|template| derivation::is_same(&template.spec, &spec));
-    if let Some(template) = first_choice(base, own.map(Template::from)) {
+    if let Some(template) = first_choice(service, base, own.map(Template::from)) {
         return Ok(Outcome::found(template));
     }
     let cluster = read(&answers.all_cluster)?.into_iter().flatten();
     let cluster = cluster.filter(|template| derivation::is_same_common(&template.spec, &spec));
-    Ok(match first_choice(base, cluster.map(Template::from)) {
+    Ok(match first_choice(service, base, cluster.map(Template::from)) {
         Some(template) => Outcome::found(template),
         None => {
             let base_namespace = model.namespace;
+            let name = answers.derived_name.clone();
             Outcome::Unmade(Box::new(Unmade { name, spec, base_namespace }))
         }
     })
 }
 
-/// Of templates that are all the same the base, else the first by name: each pass must choose alike.
-fn first_choice(base: &str, templates: impl Iterator<Item = Template>) -> Option<Template> {
-    templates.min_by_key(|template| (template.name != base, template.name.clone()))
+/// Of templates that are all the same the one that was chosen before, else the base, else the first by
+/// name: one more that is the same must not move a service that runs.
+fn first_choice(
+    service: &AimService,
+    base: &str,
+    templates: impl Iterator<Item = Template>,
+) -> Option<Template> {
+    let before = service.status.as_ref().and_then(|status| status.resolved_template.as_ref());
+    let before = before.and_then(|template| template.name.as_deref());
+    templates.min_by_key(|template| {
+        let name = template.name.clone();
+        (before != Some(name.as_str()), name != base, name)
+    })
 }
 
 /// With its whole spec, of which one of the cluster has only the common part.

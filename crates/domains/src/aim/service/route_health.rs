@@ -60,6 +60,10 @@ fn refused(complaint: &Condition) -> Route {
     }
 }
 
+/// Of all other conditions, those of a gateway's own making too, False is the bad side.
+const GOOD_WHEN_FALSE: [&str; 4] =
+    ["PartiallyInvalid", "Conflicted", "Detached", "OverlappingTLSConfig"];
+
 enum Verdict<'a> {
     Accepted,
     Complains(&'a Condition),
@@ -74,8 +78,8 @@ fn verdict(parent: &ParentStatus, generation: i64) -> Verdict<'_> {
     };
     let is = |condition: &Condition, status| Status::parse(&condition.status) == status;
     let mut current = parent.conditions.iter().filter(is_current);
-    let counts = |type_: &str| ["Accepted", "ResolvedRefs"].contains(&type_);
-    let complains = |c: &&Condition| counts(&c.type_) && is(c, Status::False);
+    let complains =
+        |c: &&Condition| !GOOD_WHEN_FALSE.contains(&c.type_.as_str()) && is(c, Status::False);
     if let Some(complaint) = current.find(complains) {
         return Verdict::Complains(complaint);
     }

@@ -1,7 +1,7 @@
 //! Whether and how a service is reached through a gateway: what it says itself, else its runtime
 //! config.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use windlass_api::aim::runtime_config;
 use windlass_api::aim::service::AimService;
 use windlass_api::foreign::http_route::ParentReference;
@@ -18,6 +18,11 @@ pub(super) struct Routing {
 }
 
 impl Routing {
+    /// Whether it says where a route would lead from, and by which path.
+    pub(super) fn is_complete(&self) -> bool {
+        self.gateway.is_some() && self.path.is_ok()
+    }
+
     pub(super) fn shown_path(&self) -> &RoutePath {
         self.path.as_ref().unwrap_or(&self.default_path)
     }
@@ -51,7 +56,7 @@ pub(super) fn routing(
             .or_else(|| config?.gateway_ref.as_ref())
             .map(|gateway| completed(gateway, namespace.as_deref())),
         path: match template.or_else(of_config).filter(|_| has_template) {
-            Some(template) => route_path::render(template, &lasting(service)),
+            Some(template) => route_path::render(template, &json!(service)),
             None => Ok(default_path.clone()),
         },
         default_path,
@@ -60,17 +65,6 @@ pub(super) fn routing(
 
 fn given(template: Option<&str>) -> Option<&str> {
     template.filter(|template| !template.is_empty())
-}
-
-/// The service without what changes when nobody changes it: a path that told of that would change with
-/// each telling.
-fn lasting(service: &AimService) -> Value {
-    let mut value = json!(service);
-    value["status"].take();
-    for field in ["resourceVersion", "managedFields"] {
-        value["metadata"][field].take();
-    }
-    value
 }
 
 /// With what the reference leaves open spelled out.

@@ -1,6 +1,7 @@
 //! The domain as a whole: what follows from a service and the objects around it.
 
 mod children;
+mod outdated;
 mod properties;
 mod resolution;
 mod routing;

@@ -7,9 +7,9 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use windlass_api::aim::template::{Discovery, ModelSource, Profile, ProfileMetadata, TemplateKind};
-use windlass_engine::error::{Category, Error};
+use windlass_engine::error::{Category, Error, reasons as error_reasons};
 use windlass_engine::fetch::Fetched;
-use windlass_engine::health::{PodsView, pods};
+use windlass_engine::health::{PodsView, pods, reasons as health_reasons};
 use windlass_engine::state::State;
 
 use super::discovery::{
@@ -184,15 +184,16 @@ impl<K: TemplateKind> Asking<'_, K> {
         discovery::wait(self.known()?, &wanted.attempt, self.now)
     }
 
-    /// What keeps the pod from running, in its own words.
+    /// What keeps the pod from running, in its own words. That it has not started yet is no reason.
     fn obstacle(&self) -> Option<String> {
         let found = self.answers.pods.as_ref()?.found()?;
         let view = PodsView { pods: found, events: &[], logs: &Default::default() };
         let inspection = pods(&view);
         let failing =
             inspection.errors.first().map(|error| format!("{}: {}", error.reason, error.message));
-        let waiting =
-            (inspection.state() == State::Pending).then(|| inspection.message.clone()).flatten();
+        let is_held_up = inspection.state() == State::Pending
+            && inspection.reason.as_deref() != Some(health_reasons::PODS_PENDING);
+        let waiting = is_held_up.then(|| inspection.message.clone()).flatten();
         failing.or(waiting).filter(|_| !found.is_empty())
     }
 
@@ -215,6 +216,9 @@ impl<K: TemplateKind> Asking<'_, K> {
             Some(Ok(output)) => {
                 discovery_log::parse(output).map_err(|error| said(error.to_string()))
             }
+            Some(Err(error)) if error_reasons::LOG_UNREAD.contains(&error.reason.as_str()) => {
+                Err(unread("failed to read pod logs", error))
+            }
             Some(Err(error)) => Err(unread("failed to get pod logs", error)),
             None if pods.is_empty() => Err(said(format!("no pods found for job {name}"))),
             None => Err(said(format!("no successful pod found for job {name}"))),
@@ -227,6 +231,11 @@ impl<K: TemplateKind> Asking<'_, K> {
             Outcome::Answered | Outcome::Discovered => {
                 let inputs = self.wanted.map(|wanted| wanted.inputs.clone());
                 return Some(Discovery { inputs, ..Discovery::default() });
+            }
+            Outcome::Running { .. } => {
+                let started_job = self.job().and_then(|job| job.metadata.uid.clone());
+                let known = self.known().cloned().unwrap_or_default();
+                return Some(Discovery { started_job, ..known });
             }
             Outcome::JobFailed => Failure { message: None, unread: false },
             Outcome::ParseFailed { message, error } => {

@@ -37,7 +37,7 @@ pub(super) fn is_answered(status: Option<&TemplateStatus>, inputs: &str) -> bool
 }
 
 /// Whether there is an answer, be it one to earlier inputs.
-pub(super) fn has_answer(status: Option<&TemplateStatus>) -> bool {
+pub(in crate::aim) fn has_answer(status: Option<&TemplateStatus>) -> bool {
     status.is_some_and(|status| {
         let inputs = status.discovery.as_ref().and_then(|discovery| discovery.inputs.as_ref());
         inputs.is_some() || is_available(status)
@@ -183,6 +183,7 @@ pub(super) fn failed(
         // The API keeps whole seconds.
         last_failure_time: Some(Time(now.round(Unit::Second).unwrap_or(now))),
         last_failed_job: job.metadata.uid.clone(),
+        started_job: None,
     }
 }
 

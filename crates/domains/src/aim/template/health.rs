@@ -26,6 +26,7 @@ const FAILED_WRITE: [Told; 2] = [
         status: Status::False,
         reason: reasons::FAILED,
         message: "Template is not ready due to errors",
+        in_place: false,
     },
 ];
 const FAILED_WRITE_ASIDE: [Told; 1] = [Told {
@@ -33,6 +34,7 @@ const FAILED_WRITE_ASIDE: [Told; 1] = [Told {
     status: Status::True,
     reason: reasons::FAILED,
     message: "Apply failed: {}",
+    in_place: false,
 }];
 
 pub(super) fn health<K: TemplateKind>(template: &K, observed: &Observed) -> Health {
@@ -52,7 +54,12 @@ pub(super) fn health<K: TemplateKind>(template: &K, observed: &Observed) -> Heal
         conditions.set(update.with(Observability::silent()));
     }
     if !is_failing && conditions.get(FAILURE).is_some() {
-        let quiet = update(FAILURE, Status::False, reasons::AVAILABLE, "No active failures");
+        // That nothing fails is not yet an answer.
+        let reason = match state {
+            State::Ready => reasons::AVAILABLE,
+            _ => reasons::RECONCILING,
+        };
+        let quiet = update(FAILURE, Status::False, reason, "No active failures");
         conditions.set(quiet.with(Observability::silent()));
     }
     let errors: Vec<Error> = unread(&observed.outcome).into_iter().cloned().collect();

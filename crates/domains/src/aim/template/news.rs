@@ -1,6 +1,6 @@
 //! What is worth an event: only what has happened since the stored status.
 
-use windlass_api::aim::template::{Phase, TemplateKind};
+use windlass_api::aim::template::{Phase, TemplateKind, TemplateStatus};
 use windlass_engine::conditions::EventType;
 use windlass_engine::events::EventNote;
 
@@ -28,7 +28,6 @@ fn config<K: TemplateKind>(template: &K, observed: &Observed) -> Option<EventNot
     let stored = template.status();
     let known = stored.and_then(|status| status.resolved_runtime_config.as_ref());
     let seen = stored.and_then(|status| status.observed_generation);
-    let is_first = seen.is_none();
     // Of a config that is missing nothing is stored, so another name for it shows only in the spec.
     let is_edited = seen != template.meta().generation;
     match &observed.config {
@@ -36,13 +35,14 @@ fn config<K: TemplateKind>(template: &K, observed: &Observed) -> Option<EventNot
             let reference = &config.reference;
             let name = reference.name.as_deref().unwrap_or_default();
             let source = match &reference.namespace {
+                Some(namespace) if config.is_filled => format!("namespace/{namespace}, cluster"),
                 Some(namespace) => format!("namespace/{namespace}"),
                 None => "cluster".to_owned(),
             };
             let message = format!("Using AIMRuntimeConfig \"{name}\" from {source}");
             Some(note(EventType::Normal, reasons::EVENT_CONFIG_RESOLVED, message))
         }
-        Resolved::Nothing if is_first || known.is_some() => {
+        Resolved::Nothing if is_edited || known.is_some() => {
             let message =
                 "Default AIMRuntimeConfig not found, proceeding with controller defaults.";
             Some(note(EventType::Warning, reasons::EVENT_DEFAULT_CONFIG_NOT_FOUND, message))
@@ -62,10 +62,10 @@ fn config<K: TemplateKind>(template: &K, observed: &Observed) -> Option<EventNot
 
 fn discovery<K: TemplateKind>(template: &K, observed: &Observed) -> Option<EventNote> {
     let stored = template.status();
-    let phase = stored.and_then(|status| status.status.as_deref());
-    let is_news = stored.and_then(|status| status.discovery.as_ref()) != observed.record.as_ref();
+    let known = stored.and_then(|status| status.discovery.as_ref());
+    let is_news = known != observed.record.as_ref();
     match &observed.outcome {
-        Outcome::Running { .. } if phase.is_none_or(|phase| phase == Phase::Pending.as_str()) => {
+        Outcome::Running { .. } if is_news && !is_told_by_a_predecessor(stored) => {
             let message = "Discovery job is running";
             Some(note(EventType::Normal, reasons::EVENT_DISCOVERY_STARTED, message))
         }
@@ -83,4 +83,11 @@ fn discovery<K: TemplateKind>(template: &K, observed: &Observed) -> Option<Event
         }
         _ => None,
     }
+}
+
+/// One that kept no record of the Jobs it had told of.
+fn is_told_by_a_predecessor(stored: Option<&TemplateStatus>) -> bool {
+    let Some(stored) = stored else { return false };
+    let known = stored.discovery.as_ref().and_then(|known| known.started_job.as_ref());
+    known.is_none() && stored.status.as_deref() == Some(Phase::Progressing.as_str())
 }

@@ -9,8 +9,8 @@ use windlass_api::aim::template::TemplateKind;
 use windlass_api::foreign::inference_service::InferenceService;
 use windlass_engine::fetch::{Fetched, Reader, Selector, get, list, list_now};
 use windlass_engine::kind::Kind;
-use windlass_engine::labels::MANAGED_BY;
 
+use crate::aim::derived::{is_derived, is_wanted_by};
 use crate::aim::names;
 
 /// A derived template is made for a service that this controller may not have seen yet.
@@ -34,28 +34,14 @@ pub(super) enum Usage {
     Unused,
 }
 
-/// By everything that the making of one leaves on it: a copy that somebody wrote may have its labels.
-pub(super) fn is_derived<K: TemplateKind>(template: &K) -> bool {
-    let labels = template.meta().labels.as_ref();
-    let has = |key: &str, value: &str| {
-        labels.and_then(|labels| labels.get(key)).is_some_and(|found| found == value)
-    };
-    let name = template.meta().name.as_deref().unwrap_or_default();
-    let hash = name.rsplit_once("-ovr-").map(|(_, hash)| hash);
-    template.meta().namespace.is_some()
-        && has(names::DERIVED_LABEL, "true")
-        && has(MANAGED_BY, names::MANAGER)
-        && hash.is_some_and(|hash| hash.len() == 8 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
-}
-
 /// Nothing for templates that are not derived.
 pub(super) async fn fetch<K: TemplateKind>(reader: &dyn Reader, template: &K) -> Option<Users> {
-    if !is_derived(template) {
+    if !is_derived(template.meta()) {
         return None;
     }
     let namespace = template.meta().namespace.as_deref();
     let name = template.meta().name.as_deref().unwrap_or_default();
-    if let Some(user) = known_user(reader, namespace, name).await {
+    if let Some(user) = known_user(reader, template).await {
         let services = Fetched::Found(vec![user]);
         return Some(Users { services, servers: Fetched::Missing });
     }
@@ -73,11 +59,8 @@ pub(super) async fn fetch<K: TemplateKind>(reader: &dyn Reader, template: &K) ->
 
 /// A service that wants the template. It is asked for by its name, so that the template is woken when
 /// it changes its mind, and not with each change of any service.
-async fn known_user(
-    reader: &dyn Reader,
-    namespace: Option<&str>,
-    template: &str,
-) -> Option<AimService> {
+async fn known_user<K: TemplateKind>(reader: &dyn Reader, template: &K) -> Option<AimService> {
+    let namespace = template.meta().namespace.as_deref();
     let known: Fetched<Vec<AimService>> = list(reader, namespace, &Selector::default()).await;
     let wanting = known.found()?.iter().filter(|service| wants(service, template));
     let name = wanting.filter_map(|service| service.metadata.name.as_deref()).min()?;
@@ -86,10 +69,10 @@ async fn known_user(
 }
 
 pub(super) fn usage<K: TemplateKind>(template: &K, users: Option<&Users>, now: Timestamp) -> Usage {
-    let name = template.meta().name.as_deref().unwrap_or_default();
     let Some(users) = users else { return Usage::Used };
     let Some(services) = users.services.found() else { return Usage::Used };
-    if is_wanted(services, name) || users.servers.error().is_some() {
+    let is_wanted = services.iter().any(|service| wants(service, template));
+    if is_wanted || users.servers.error().is_some() {
         return Usage::Used;
     }
     if users.servers.found().is_some_and(|servers| !servers.is_empty()) {
@@ -103,21 +86,7 @@ pub(super) fn usage<K: TemplateKind>(template: &K, users: Option<&Users>, now: T
     }
 }
 
-fn is_wanted(services: &[AimService], template: &str) -> bool {
-    services.iter().any(|service| wants(service, template))
-}
-
-/// Whether a service names the template, was served by it, or may be about to ask for it.
-fn wants(service: &AimService, template: &str) -> bool {
-    let spec = &service.spec;
-    let named = spec.template_ref.as_deref().is_some_and(|name| name.trim() == template);
-    let status = service.status.as_ref();
-    let resolved = status.and_then(|status| status.resolved_template.as_ref()?.name.as_deref());
-    let derived = spec.overrides.as_ref().is_some_and(|overrides| {
-        let gpu = overrides.gpu_selector.as_ref().map(|gpu| (gpu.count, gpu.model.as_str()));
-        let (metric, precision) = (overrides.metric.as_deref(), overrides.precision.as_deref());
-        template.ends_with(&format!("-ovr-{}", names::override_hash(metric, precision, gpu)))
-    });
-    service.metadata.deletion_timestamp.is_none()
-        && (named || derived || resolved == Some(template))
+fn wants<K: TemplateKind>(service: &AimService, template: &K) -> bool {
+    let name = template.meta().name.as_deref().unwrap_or_default();
+    is_wanted_by(service, name, template.common())
 }

@@ -16,7 +16,9 @@ const MOVING: [&str; 5] = [PULLING, "Scheduled", "Pulled", "Created", "Started"]
 pub(super) fn inspect(pods: &[&Pod], all_events: &[Event]) -> Inspection {
     pods.iter()
         .find_map(|pod| from_events(pod, all_events).or_else(|| unscheduled(pod)))
-        .unwrap_or_else(|| Inspection::of(State::Pending, "PodsPending", "Pods are pending"))
+        .unwrap_or_else(|| {
+            Inspection::of(State::Pending, reasons::PODS_PENDING, "Pods are pending")
+        })
 }
 
 fn from_events(pod: &Pod, all_events: &[Event]) -> Option<Inspection> {

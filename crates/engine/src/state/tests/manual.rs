@@ -78,10 +78,12 @@ fn a_domain_may_have_failed_writes_told_on_ready_alone() {
 
 #[test]
 fn a_domain_may_have_failed_writes_told_in_conditions_of_its_own() {
-    const TOLD: [Told; 2] = [
-        Told { type_: "Failure", status: Status::True, reason: "Broken", message: "Write: {}" },
-        Told { type_: "Ready", status: Status::False, reason: "Broken", message: "not ready" },
-    ];
+    const fn told(type_: &'static str, status: Status, message: &'static str) -> Told {
+        Told { type_, status, reason: "Broken", message, in_place: false }
+    }
+    const TOLD: [Told; 2] =
+        [told("Failure", Status::True, "Write: {}"), told("Ready", Status::False, "not ready")];
+    const IN_PLACE: [Told; 2] = [TOLD[0], Told { in_place: true, ..TOLD[1] }];
     let failures = [apply_failure(Error::invalid_spec("InvalidSpec", "no"))];
     let assessment = Assessment { failures: &failures, ..first_pass(&[]) };
     let words = |state| FailureWords::Told { conditions: &TOLD, state, instead: false };
@@ -102,6 +104,12 @@ fn a_domain_may_have_failed_writes_told_in_conditions_of_its_own() {
     let new: Vec<String> =
         evaluate_manual(beside, &assessment).conditions.iter().map(|c| c.type_.clone()).collect();
     assert_eq!(new, ["Failure", "Ready"], "what is not stored yet too");
+    let kept = FailureWords::Told { conditions: &IN_PLACE, state: None, instead: false };
+    let beside = Manual { failures: kept, ..manual(State::Ready, true) };
+    let verdict = evaluate_manual(beside, &assessment);
+    let order: Vec<String> = verdict.conditions.iter().map(|c| c.type_.clone()).collect();
+    assert_eq!(order, ["Ready", "Failure"], "in its place");
+    assert_eq!(shown(&verdict, "Ready"), Some((Status::False, "Broken")));
     let quiet = Manual { failures: words(Some(State::Failed)), ..manual(State::Ready, true) };
     assert_eq!(evaluate_manual(quiet, &first_pass(&[])).state, State::Ready);
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::aim::service::fixture::{
     TEMPLATE, available, base, body, catalogue, cluster_config, cluster_image, cluster_template,
-    config, image, overriding, see, service_with, template, with, written,
+    config, image, made, overriding, see, service_with, template, with, written,
 };
 
 fn found(name: &str, scope: &str) -> Value {
@@ -157,6 +157,19 @@ fn g15_a_template_that_is_the_same_is_used_again() {
     assert_eq!(seen.template(), found(TEMPLATE, "Namespace"));
 }
 
+#[test]
+fn g15_who_has_chosen_stays_with_it() {
+    let mut service = overriding(tuning());
+    let others = || vec![template("b", tuned()), template(TEMPLATE, GPUS())];
+    let first = see(&service, others());
+    assert_eq!(first.template(), found("b", "Namespace"));
+    service.status = Some(serde_json::from_value(first.status.into()).unwrap());
+    let more = [others(), vec![template("a", tuned())]].concat();
+    assert_eq!(see(&service, more).template(), found("b", "Namespace"));
+    let without = vec![template("a", tuned()), template(TEMPLATE, GPUS())];
+    assert_eq!(see(&service, without).template(), found("a", "Namespace"));
+}
+
 /// Two ways to write the same, and things that are not.
 #[test]
 fn g15_sameness_is_one_of_meaning() {
@@ -232,6 +245,48 @@ fn w14_a_derived_template_is_used_as_it_is_and_never_written_again() {
         assert_eq!(seen.template(), found(&name, "Namespace"));
         assert_eq!(written(&seen.plan), ["InferenceService chat"]);
     }
+}
+
+/// Names of derived templates have room for the first 50 bytes of the base.
+#[test]
+fn a_derived_template_of_another_base_is_not_used() {
+    let long = |last: &str| format!("{}-{last}", "a".repeat(50));
+    let bases = || {
+        let other = json!({ "aimImageName": "other", "precision": "fp8" });
+        vec![template(&long("1"), json!({})), template(&long("2"), other)]
+    };
+    let service = |last: &str| {
+        service_with(json!({ "templateRef": long(last), "overrides": { "metric": "latency" } }))
+    };
+    let first = see(&service("1"), bases());
+    let name = first.template()["name"].as_str().unwrap().to_owned();
+    let hash = derived_name(&overriding(json!({ "metric": "latency" })));
+    assert!(name.starts_with(&"a".repeat(50)) && name.ends_with(&hash[TEMPLATE.len()..]), "{name}");
+
+    let taken = [bases(), made(&first.plan)].concat();
+    assert_eq!(see(&service("1"), taken.clone()).template()["name"], name, "the name is its own");
+    let second = see(&service("2"), taken.clone());
+    let beside = second.template()["name"].as_str().unwrap().to_owned();
+    assert!(beside != name && beside.len() == 63 && beside.contains("-ovr-"), "{beside}");
+    assert_eq!(written(&second.plan), [format!("AIMServiceTemplate {beside}")]);
+    let spec = &body(&second.plan, "AIMServiceTemplate")["spec"];
+    assert_eq!((&spec["aimImageName"], &spec["precision"]), (&json!("other"), &json!("fp8")));
+
+    let both = [taken, made(&second.plan)].concat();
+    assert_eq!(see(&service("2"), both).template()["name"], beside);
+    // It stays with that one when the name is free again.
+    let own_only = [bases(), made(&second.plan)].concat();
+    assert_eq!(see(&service("2"), own_only).template()["name"], beside);
+}
+
+/// A base that was deleted and made anew for another image.
+#[test]
+fn a_derived_template_for_another_image_is_not_used() {
+    let service = overriding(tuning());
+    let old = available(template(&derived_name(&service), tuning()));
+    let objects = vec![old, template(TEMPLATE, json!({ "aimImageName": "newer" }))];
+    let seen = see(&service, objects);
+    assert_eq!(body(&seen.plan, "AIMServiceTemplate")["spec"]["aimImageName"], "newer");
 }
 
 #[test]

@@ -140,6 +140,11 @@ fn w12_a_route_is_ready_when_its_gateway_has_accepted_it() {
             vec![accepted, ("ResolvedRefs", "False", "BackendNotFound", "no Service")],
             "False BackendNotFound \"no Service\"",
         ),
+        // Step E: any condition, also one that only this gateway knows.
+        (
+            vec![accepted, ("Programmed", "False", "Invalid", "no data plane")],
+            "False Invalid \"no data plane\"",
+        ),
         (
             vec![("Accepted", "False", "NoMatchingParent", "no such listener")],
             "False NoMatchingParent \"no such listener\"",
@@ -200,10 +205,24 @@ fn a_path_cannot_tell_of_what_changes_by_itself() {
         service.metadata.resource_version = Some("77".to_owned());
         see(&service, catalogue())
     };
-    let refused = with("/{.status.routing.path}");
-    assert_eq!(refused.told(&["Failure"])[0].split(' ').nth(1), Some("RouteTemplateInvalid"));
-    let empty = with("/a/{.metadata.resourceVersion}");
-    assert!(!format!("{:?}", empty.plan).contains("/77"));
+    for (expression, field) in [
+        (".status.routing.path", "status"),
+        (".status", "status"),
+        (".status.conditions[0].reason", "status"),
+        (".metadata.resourceVersion", "resourceVersion"),
+        (".metadata.managedFields[0].manager", "managedFields"),
+    ] {
+        let seen = with(&format!("/a/{{{expression}}}"));
+        let refused = format!(
+            "Failure=True RouteTemplateInvalid \"failed to evaluate route template \
+             \"{expression}\": jsonpath evaluation error: {field} changes by itself and cannot be \
+             part of a path\""
+        );
+        assert_eq!(seen.told(&["Failure"]), [refused]);
+        assert_eq!(written(&seen.plan), ["InferenceService chat"]);
+    }
+    assert_eq!(with("/a/{.metadata.generation}").status["routing"]["path"], "/a/3");
+    assert!(!format!("{:?}", with("/a/{..resourceVersion}").plan).contains("/77"));
 }
 
 #[test]
@@ -238,6 +257,29 @@ fn w13_a_route_that_nobody_wants_is_deleted() {
     assert_eq!(deleted_with(&disabled(), vec![ownerless]), [""; 0]);
 }
 
+/// Spec 8.2: a gateway and a path that makes sense are part of what a route is made of. What would
+/// stay leads where nobody wants it to, and would be told to be ready.
+#[test]
+fn w13_a_route_goes_with_its_gateway_and_with_its_path() {
+    let accepted = || route(said(&[("Accepted", "True", "Accepted", "")]));
+    for routing in [
+        json!({ "enabled": true }),
+        json!({ "enabled": true, "gatewayRef": { "name": "edge" }, "routeTemplate": "/{.nope}" }),
+    ] {
+        let service = service_with(json!({ "routing": routing }));
+        let seen = see(&service, [catalogue(), vec![accepted()]].concat());
+        assert_eq!(deleted(&seen.plan), ["HTTPRoute chat"], "{routing}");
+        let seen = see(&service, catalogue());
+        assert!(seen.told(&["RoutingReady"])[0].starts_with("RoutingReady=False"), "{routing}");
+        assert_eq!(deleted(&seen.plan), [""; 0]);
+    }
+    // Without its template the path is unknown, and the one that it has may well be right.
+    let routing = json!({ "enabled": true, "gatewayRef": { "name": "edge" },
+        "routeTemplate": "/{.nope}" });
+    let seen = see(&service_with(json!({ "routing": routing })), vec![accepted()]);
+    assert_eq!(deleted(&seen.plan), [""; 0]);
+}
+
 /// Routing may be off only because it cannot be known.
 #[test]
 fn w13_a_route_stays_while_it_is_unknown_whether_it_is_wanted() {
@@ -247,8 +289,9 @@ fn w13_a_route_stays_while_it_is_unknown_whether_it_is_wanted() {
     assert_eq!(deleted(&seen.plan), [""; 0]);
     let template_missing = see(&base(), vec![there()]);
     assert_eq!(deleted(&template_missing.plan), [""; 0]);
-    // Nor is one taken away that only cannot be made anew.
-    let gateway_missing = service_with(json!({ "routing": { "enabled": true } }));
+    // The gateway may be that config's to name.
+    let gateway_missing =
+        service_with(json!({ "runtimeConfigName": "gold", "routing": { "enabled": true } }));
     let seen = see(&gateway_missing, [catalogue(), vec![there()]].concat());
     assert_eq!(deleted(&seen.plan), [""; 0]);
     // But a service that says so itself needs no template for it.

@@ -170,6 +170,20 @@ fn step_f_a_write_that_fails_is_told() {
     );
 }
 
+/// The step that finds it warm (P) comes after the one that stops (F).
+#[test]
+fn step_f_a_write_that_fails_leaves_the_cache_cold() {
+    let error = Error::invalid_spec("Invalid", "failed to apply InferenceService chat: no");
+    let failures = [Failure { phase: Phase::Apply, error }];
+    let caching = service_with(json!({ "cacheModel": true }));
+    let seen = see_after(&caching, &Cluster::of(catalogue()), &failures);
+    let cold = "CacheReady=False WaitingForCache \"Waiting for cache warm-up\"";
+    assert_eq!(seen.conditions[..2], [cold, NO_ROUTING]);
+    assert!(seen.conditions[2].starts_with("Failure=True RuntimeFailed "));
+    let again = see_after(&seen.stored(caching), &Cluster::of(catalogue()), &failures);
+    assert_eq!(again.conditions, seen.conditions);
+}
+
 #[test]
 fn step_h_a_template_is_about_to_be_made() {
     let seen = see(&overriding(json!({ "precision": "fp8" })), vec![template(TEMPLATE, json!({}))]);

@@ -87,7 +87,9 @@ fn answers() -> Answers {
             images: images(),
             own_base: Fetched::Missing,
             cluster_base: found(available(cluster_template(TEMPLATE, json!({})))),
+            derived_name: String::new(),
             derived: Fetched::Missing,
+            services: Fetched::Missing,
             all_own: Fetched::Found(Vec::new()),
             all_cluster: Fetched::Found(Vec::new()),
         },
@@ -152,6 +154,7 @@ fn no_condition_is_an_event() {
     let observed = compose::compose(&domain.settings, &base(), answers());
     let health = domain.health(&base(), &observed);
     assert!(health.notices.is_empty() && health.news.is_empty());
+    assert!(!domain.identity().events.corrections, "what was set back is in the log alone");
     for condition in health.manual.unwrap().conditions.iter() {
         assert_eq!(condition.observability.events, EventMode::Never, "{}", condition.type_);
     }

@@ -117,6 +117,28 @@ fn an_output_that_cannot_be_read_is_tried_again_while_the_job_lasts() {
     assert!(read.status["discovery"].get("failures").is_none());
 }
 
+/// Spec 5.3 tells apart what could not be got from what could not be read.
+#[test]
+fn why_an_output_could_not_be_read_is_told() {
+    let job = ended(job_of(&template(), "job"), "Complete");
+    let inner = |error: Error| {
+        let mut cluster = Cluster::of([image(), job.clone(), pod("Succeeded")]);
+        cluster.output = Some(Err(error));
+        let message = look(&template(), &cluster).condition("Failure").unwrap().2;
+        message.strip_prefix("Failed to parse discovery output: ").unwrap().to_owned()
+    };
+    for (error, what) in [
+        (Error::infrastructure("LogInterrupted", "cut"), "failed to read pod logs: "),
+        (Error::infrastructure("LogTooSlow", "slow"), "failed to read pod logs: "),
+        (Error::invalid_spec("LogTooLong", "long"), "failed to read pod logs: "),
+        (Error::infrastructure("ServerError", "no node"), "failed to get pod logs: "),
+        (Error::auth("Forbidden", "no"), "failed to get pod logs: "),
+    ] {
+        let message = inner(error.clone());
+        assert!(message.starts_with(what) && message.ends_with(&error.message), "{message}");
+    }
+}
+
 fn is_available(seen: &Seen) -> bool {
     let ready = seen.condition("Ready").unwrap();
     seen.phase() == "Available" && ready.2 == "Template is ready"

@@ -1,6 +1,6 @@
 //! The rows of the status table, in their order.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_api::aim::template::AimServiceTemplate;
 
 use crate::aim::template::fixture::{
@@ -91,16 +91,44 @@ fn then_the_job_runs() {
     assert!(seen.plan.requeue_after.is_some(), "its pods are not watched");
 }
 
+fn waiting(reason: &str, message: &str) -> Value {
+    json!([{ "name": "discovery", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+        "state": { "waiting": { "reason": reason, "message": message } } }])
+}
+
+/// What is told of the progress while the pod is in this state.
+fn progress(pod_status: Value) -> String {
+    let mut cluster = with_job(&template(), None, "Pending");
+    let status = cluster.objects[2]["status"].as_object_mut().unwrap();
+    status.extend(pod_status.as_object().unwrap().clone());
+    let (_, reason, message) = look(&template(), &cluster).condition("Progressing").unwrap();
+    assert_eq!(reason, "DiscoveryRunning");
+    message
+}
+
 #[test]
 fn w26_what_keeps_the_job_from_running_is_told() {
-    let mut cluster = with_job(&template(), None, "Pending");
-    cluster.objects[2]["status"]["containerStatuses"] = json!([{ "name": "discovery",
-        "image": "i", "imageID": "", "ready": false, "restartCount": 0,
-        "state": { "waiting": { "reason": "ImagePullBackOff", "message": "not found" } } }]);
-    let seen = look(&template(), &cluster);
-    let (_, reason, message) = seen.condition("Progressing").unwrap();
-    assert_eq!(reason, "DiscoveryRunning");
+    let pull = waiting("ImagePullBackOff", "not found");
+    let message = progress(json!({ "containerStatuses": pull }));
     assert!(message.starts_with("Discovery job is running: Image"), "{message}");
+    let unplaced = json!([{ "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+        "message": "0/3 nodes are available" }]);
+    let message = progress(json!({ "conditions": unplaced }));
+    assert_eq!(message, "Discovery job is running: 0/3 nodes are available");
+}
+
+/// Row 3: the words are these alone, as long as nothing is in the way.
+#[test]
+fn a_pod_that_only_has_not_started_yet_is_no_obstacle() {
+    let scheduled = json!([{ "type": "PodScheduled", "status": "True" }]);
+    for pod_status in [
+        json!({}),
+        json!({ "conditions": scheduled }),
+        json!({ "conditions": scheduled, "containerStatuses": waiting("ContainerCreating", "") }),
+        json!({ "containerStatuses": waiting("PodInitializing", "") }),
+    ] {
+        assert_eq!(progress(pod_status.clone()), "Discovery job is running", "{pod_status}");
+    }
 }
 
 #[test]
@@ -206,7 +234,12 @@ fn w07_a_failure_is_over_when_it_is_over() {
     let without = template();
     let lost = after(&without, &look(&without, &Cluster::default()));
     let seen = look(&lost, &Cluster::of([image()]));
-    assert_eq!(seen.conditions()[0], "Failure=False Available \"No active failures\"");
+    let over = "Failure=False Reconciling \"No active failures\"";
+    assert_eq!(seen.conditions()[0], over, "it is not available yet");
+    assert_eq!(look(&lost, &with_job(&without, None, "Running")).conditions()[0], over);
+    let complete = with_job(&without, Some("Complete"), "Succeeded").printing(OUTPUT);
+    let answered = look(&lost, &complete);
+    assert_eq!(answered.conditions()[0], "Failure=False Available \"No active failures\"");
     let fresh = look(&without, &Cluster::of([image()]));
     assert!(fresh.condition("Failure").is_none(), "there is none that could be over");
 }

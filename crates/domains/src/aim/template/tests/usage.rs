@@ -11,6 +11,7 @@ use windlass_engine::fetch::{Documents, Notes, Noting, Serves};
 use windlass_engine::kind::{Kind, ObjectKey};
 
 use crate::aim::Settings;
+use crate::aim::derived::name_beside;
 use crate::aim::template::fetch::fetch;
 use crate::aim::template::fixture::{
     Cluster, UID, cluster_template_with, domain, image, later, look, look_at, now, template,
@@ -52,6 +53,10 @@ fn w14_a_derived_template_stays_while_a_service_uses_it() {
     let users = [
         (json!({ "aimImageName": "tiny-lm", "templateRef": format!(" {NAME} ") }), json!({})),
         (json!({ "aimImageName": "tiny-lm", "overrides": { "metric": "throughput" } }), json!({})),
+        (
+            json!({ "templateRef": " tiny-lm-latency ", "overrides": { "metric": "throughput" } }),
+            json!({}),
+        ),
         (plain.clone(), json!({ "resolvedTemplate": { "name": NAME } })),
     ];
     for (spec, status) in users {
@@ -60,11 +65,33 @@ fn w14_a_derived_template_stays_while_a_service_uses_it() {
     let others = [
         ("research", plain.clone(), json!({ "resolvedTemplate": { "name": "another" } })),
         ("research", json!({ "overrides": { "metric": "latency" } }), json!({})),
+        // Equal overrides of another base make up another template.
+        (
+            "research",
+            json!({ "templateRef": "another", "overrides": { "metric": "throughput" } }),
+            json!({}),
+        ),
         ("elsewhere", plain, json!({ "resolvedTemplate": { "name": NAME } })),
     ];
     for (namespace, spec, status) in others {
         assert!(goes_with(service(namespace, spec.clone(), status)), "{spec}");
     }
+}
+
+/// One whose usual name is taken by the template of another base has a name beside it.
+#[test]
+fn w14_a_derived_template_under_another_name_stays_while_a_service_asks_for_it() {
+    let overrides = json!({ "metric": "throughput" });
+    let mut beside = derived();
+    let parameters = serde_json::from_value(overrides.clone()).unwrap();
+    let name = name_beside("tiny-lm-latency", &parameters, &beside.spec.common);
+    beside.metadata.name = Some(name);
+    let asks = |base: &str| {
+        let spec = json!({ "templateRef": base, "overrides": overrides });
+        look(&beside, &Cluster::of([image(), service("research", spec, json!({}))]))
+    };
+    assert!(asks("tiny-lm-latency").deleted().is_empty());
+    assert_eq!(asks("another").deleted().len(), 1);
 }
 
 /// A template is woken by the one service that it asks for by name, not by each of its namespace.
