@@ -37,6 +37,7 @@ use crate::{
     state::{Failure, Phase},
 };
 
+use blind::Made;
 pub use unchanging::Unchanging;
 
 /// Tells a changed object of [`Strategy::Recreate`].
@@ -104,6 +105,7 @@ pub struct Correction {
 enum Step {
     Unchanged,
     Written(Option<Correction>),
+    Made { uid: String },
 }
 
 impl Applier {
@@ -119,6 +121,7 @@ impl Applier {
         self.delete_all(parent, plan, When::BeforeApply, &mut applied).await;
         let mut held_up =
             if applied.failures.is_empty() { HoldsUp::Nothing } else { HoldsUp::Later };
+        let mut made = Made::default();
         for tier in plan.tiers() {
             // Later tiers build on this one; within a tier nothing depends on anything.
             if held_up == HoldsUp::Later {
@@ -126,12 +129,14 @@ impl Applier {
             }
             let writes = tier.iter().map(|desired| async {
                 let _slot = self.slots.0.acquire().await;
-                self.apply_one(parent, desired, looked).await
+                self.apply_one(parent, made.noted_on(desired), looked).await
             });
             let steps = join_all(writes).await;
             for (desired, step) in tier.iter().zip(steps) {
-                if step.is_err() {
-                    held_up = held_up.max(desired.holds_up());
+                match &step {
+                    Ok(Step::Made { uid }) => made.add(desired, uid),
+                    Ok(_) => {}
+                    Err(_) => held_up = held_up.max(desired.holds_up()),
                 }
                 applied.record(Phase::Apply, step);
             }
@@ -152,11 +157,10 @@ impl Applier {
     async fn apply_one(
         &self,
         parent: &Parent,
-        desired: &Desired,
+        mut desired: Desired,
         looked: &Looked,
     ) -> Result<Step, Error> {
-        check_scope(parent, desired)?;
-        let mut desired = desired.clone();
+        check_scope(parent, &desired)?;
         if desired.strategy == Strategy::Recreate {
             add_spec_hash(&mut desired);
         }
@@ -382,12 +386,7 @@ impl Applier {
             let message = format!("delete failed for {} {}: {text}", removal.kind, removal.key);
             Error { message, ..categorise_write(&error) }
         };
-        let unseen = match &removal.how {
-            Look::First => None,
-            Look::Never => Some(None),
-            Look::Known { uid } => Some(Some(uid.clone())),
-        };
-        if let Some(uid) = unseen {
+        if let Look::Known { uid } = &removal.how {
             return self.delete_unseen(removal, uid).await.map_err(failed);
         }
         let live = self.live(&removal.kind, &removal.key).await.map_err(failed)?;
@@ -479,6 +478,7 @@ impl Applied {
     fn record(&mut self, phase: Phase, step: Result<Step, Error>) {
         match step {
             Ok(Step::Unchanged) => {}
+            Ok(Step::Made { .. }) => self.written += 1,
             Ok(Step::Written(correction)) => {
                 self.written += 1;
                 self.corrections.extend(correction);
