@@ -171,9 +171,12 @@ impl Applier {
             return self.create_blind(&desired).await;
         }
         let live = self.live(&desired.kind, &desired.key).await;
-        match live.map_err(|error| failed("apply", &desired, error))? {
+        let live = live.map_err(|error| failed("apply", &desired, error))?;
+        if looked.is_outdated_by(&desired.kind, &desired.key, live.as_deref()) {
+            return Ok(Step::Unchanged);
+        }
+        match live {
             None => self.create(parent, desired).await,
-            Some(live) if looked.is_outdated_by(&desired.kind, &live) => Ok(Step::Unchanged),
             Some(live) => self.update(parent, &desired, &live).await,
         }
     }
