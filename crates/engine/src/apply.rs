@@ -6,6 +6,7 @@
 mod blind;
 mod defaulted;
 mod hold;
+mod live;
 mod predecessor;
 mod unchanging;
 mod whole;
@@ -170,7 +171,7 @@ impl Applier {
         if desired.strategy == Strategy::CreateBlind {
             return self.create_blind(&desired).await;
         }
-        let live = self.live(&desired.kind, &desired.key).await;
+        let live = self.live_since(looked, &desired.kind, &desired.key).await;
         let live = live.map_err(|error| failed("apply", &desired, error))?;
         if looked.is_outdated_by(&desired.kind, &desired.key, live.as_deref()) {
             return Ok(Step::Unchanged);
@@ -420,19 +421,6 @@ impl Applier {
             Err(error) => return Err(error),
         }
         Ok(())
-    }
-
-    /// From the cache, or from the API where the cache would not have it.
-    async fn live(&self, kind: &Kind, key: &ObjectKey) -> Result<Option<Arc<Object>>, kube::Error> {
-        if let Some(cached) = self.cache.get(kind, key) {
-            return Ok(cached);
-        }
-        match self.api(kind, key).get(&key.name).await {
-            Ok(watched) => Ok(Some(Arc::new(watched.into()))),
-            // By the code: where the whole kind is missing the answer is plain text.
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 
     async fn patch(&self, desired: &Desired, body: &Value) -> Result<Object, kube::Error> {

@@ -32,6 +32,11 @@ impl Seen {
 }
 
 impl Looked {
+    pub(crate) fn saw(&self, kind: &Kind, key: &ObjectKey) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.contains_key(&(kind.clone(), key.clone()))
+    }
+
     /// Whether the object has gone or got another spec since it was read. False for what was not read;
     /// specs of kinds whose generations are not counted are not compared.
     pub(crate) fn is_outdated_by(
