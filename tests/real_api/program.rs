@@ -136,6 +136,11 @@ async fn same(space: &Space, rendered: &Value) -> Result<(), String> {
         assert_eq!(live["metadata"]["ownerReferences"].as_array().map(Vec::len), Some(1));
         desired["metadata"]["ownerReferences"] = live["metadata"]["ownerReferences"].clone();
     }
+    // The same is true of what was made without looking.
+    let uid = "model.otterscale.io/token-secret-uid";
+    if let Some(known) = live["metadata"]["annotations"].get(uid) {
+        desired["metadata"]["annotations"][uid] = known.clone();
+    }
     match difference(&desired, &live, manager(&desired), "") {
         None => Ok(()),
         Some(found) => Err(format!("{found:?}\n{desired}\n{live}")),

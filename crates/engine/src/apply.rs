@@ -6,6 +6,7 @@
 mod blind;
 mod defaulted;
 mod hold;
+mod live;
 mod predecessor;
 mod unchanging;
 mod whole;
@@ -37,6 +38,7 @@ use crate::{
     state::{Failure, Phase},
 };
 
+use blind::Made;
 pub use unchanging::Unchanging;
 
 /// Tells a changed object of [`Strategy::Recreate`].
@@ -104,6 +106,7 @@ pub struct Correction {
 enum Step {
     Unchanged,
     Written(Option<Correction>),
+    Made { uid: String },
 }
 
 impl Applier {
@@ -119,6 +122,7 @@ impl Applier {
         self.delete_all(parent, plan, When::BeforeApply, &mut applied).await;
         let mut held_up =
             if applied.failures.is_empty() { HoldsUp::Nothing } else { HoldsUp::Later };
+        let mut made = Made::default();
         for tier in plan.tiers() {
             // Later tiers build on this one; within a tier nothing depends on anything.
             if held_up == HoldsUp::Later {
@@ -126,12 +130,14 @@ impl Applier {
             }
             let writes = tier.iter().map(|desired| async {
                 let _slot = self.slots.0.acquire().await;
-                self.apply_one(parent, desired, looked).await
+                self.apply_one(parent, made.noted_on(desired), looked).await
             });
             let steps = join_all(writes).await;
             for (desired, step) in tier.iter().zip(steps) {
-                if step.is_err() {
-                    held_up = held_up.max(desired.holds_up());
+                match &step {
+                    Ok(Step::Made { uid }) => made.add(desired, uid),
+                    Ok(_) => {}
+                    Err(_) => held_up = held_up.max(desired.holds_up()),
                 }
                 applied.record(Phase::Apply, step);
             }
@@ -152,11 +158,10 @@ impl Applier {
     async fn apply_one(
         &self,
         parent: &Parent,
-        desired: &Desired,
+        mut desired: Desired,
         looked: &Looked,
     ) -> Result<Step, Error> {
-        check_scope(parent, desired)?;
-        let mut desired = desired.clone();
+        check_scope(parent, &desired)?;
         if desired.strategy == Strategy::Recreate {
             add_spec_hash(&mut desired);
         }
@@ -166,10 +171,13 @@ impl Applier {
         if desired.strategy == Strategy::CreateBlind {
             return self.create_blind(&desired).await;
         }
-        let live = self.live(&desired.kind, &desired.key).await;
-        match live.map_err(|error| failed("apply", &desired, error))? {
+        let live = self.live_since(looked, &desired.kind, &desired.key).await;
+        let live = live.map_err(|error| failed("apply", &desired, error))?;
+        if looked.is_outdated_by(&desired.kind, &desired.key, live.as_deref()) {
+            return Ok(Step::Unchanged);
+        }
+        match live {
             None => self.create(parent, desired).await,
-            Some(live) if looked.is_outdated_by(&desired.kind, &live) => Ok(Step::Unchanged),
             Some(live) => self.update(parent, &desired, &live).await,
         }
     }
@@ -382,12 +390,7 @@ impl Applier {
             let message = format!("delete failed for {} {}: {text}", removal.kind, removal.key);
             Error { message, ..categorise_write(&error) }
         };
-        let unseen = match &removal.how {
-            Look::First => None,
-            Look::Never => Some(None),
-            Look::Known { uid } => Some(Some(uid.clone())),
-        };
-        if let Some(uid) = unseen {
+        if let Look::Known { uid } = &removal.how {
             return self.delete_unseen(removal, uid).await.map_err(failed);
         }
         let live = self.live(&removal.kind, &removal.key).await.map_err(failed)?;
@@ -418,19 +421,6 @@ impl Applier {
             Err(error) => return Err(error),
         }
         Ok(())
-    }
-
-    /// From the cache, or from the API where the cache would not have it.
-    async fn live(&self, kind: &Kind, key: &ObjectKey) -> Result<Option<Arc<Object>>, kube::Error> {
-        if let Some(cached) = self.cache.get(kind, key) {
-            return Ok(cached);
-        }
-        match self.api(kind, key).get(&key.name).await {
-            Ok(watched) => Ok(Some(Arc::new(watched.into()))),
-            // By the code: where the whole kind is missing the answer is plain text.
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 
     async fn patch(&self, desired: &Desired, body: &Value) -> Result<Object, kube::Error> {
@@ -479,6 +469,7 @@ impl Applied {
     fn record(&mut self, phase: Phase, step: Result<Step, Error>) {
         match step {
             Ok(Step::Unchanged) => {}
+            Ok(Step::Made { .. }) => self.written += 1,
             Ok(Step::Written(correction)) => {
                 self.written += 1;
                 self.corrections.extend(correction);

@@ -1,8 +1,8 @@
 //! What a look has seen, so that a plan is not carried out on an object that has become another since.
 //!
 //! A plan leaves alone what others have set, such as a number of pods. If somebody sets it after the
-//! look, the plan does not know, and would take it back. The change is an event, so the next pass will
-//! have seen it.
+//! look, the plan does not know, and would take it back. And what it says of an object may be true of
+//! that one only, not of another in its place. The change is an event, so the next pass will have seen it.
 
 use std::{
     collections::HashMap,
@@ -15,24 +15,46 @@ use crate::{
     object::Object,
 };
 
-/// The generation at which each object was first read by its name.
+/// What each object was when it was first read by its name.
 #[derive(Debug, Default)]
-pub(crate) struct Looked(Mutex<HashMap<(Kind, ObjectKey), i64>>);
+pub(crate) struct Looked(Mutex<HashMap<(Kind, ObjectKey), Seen>>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    uid: String,
+    generation: i64,
+}
+
+impl Seen {
+    fn of(object: &Object) -> Self {
+        Self { uid: object.uid.clone(), generation: object.generation }
+    }
+}
 
 impl Looked {
-    /// Whether the object has got another spec since it was read. False for what was not read, and for
-    /// kinds whose generations are not counted.
-    pub(crate) fn is_outdated_by(&self, kind: &Kind, live: &Object) -> bool {
+    pub(crate) fn saw(&self, kind: &Kind, key: &ObjectKey) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = known.get(&(kind.clone(), live.key.clone()));
-        known.is_some_and(|generation| *generation != live.generation)
+        known.contains_key(&(kind.clone(), key.clone()))
+    }
+
+    /// Whether the object has gone or got another spec since it was read. False for what was not read;
+    /// specs of kinds whose generations are not counted are not compared.
+    pub(crate) fn is_outdated_by(
+        &self,
+        kind: &Kind,
+        key: &ObjectKey,
+        live: Option<&Object>,
+    ) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get(&(kind.clone(), key.clone()));
+        known.is_some_and(|seen| live.map(Seen::of).as_ref() != Some(seen))
     }
 }
 
 impl Notes for Looked {
     fn found(&self, kind: &Kind, object: &Object) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.entry((kind.clone(), object.key.clone())).or_insert(object.generation);
+        known.entry((kind.clone(), object.key.clone())).or_insert_with(|| Seen::of(object));
     }
 }
 
@@ -44,18 +66,29 @@ mod tests {
     use super::*;
 
     fn deployment(name: &str, generation: i64) -> Object {
-        let metadata = json!({ "name": name, "namespace": "n", "generation": generation });
+        with_uid("1", name, generation)
+    }
+
+    fn with_uid(uid: &str, name: &str, generation: i64) -> Object {
+        let metadata =
+            json!({ "name": name, "namespace": "n", "uid": uid, "generation": generation });
         Object::from_value(json!({ "metadata": metadata })).unwrap()
     }
 
     #[test]
-    fn a_plan_is_outdated_by_another_spec_and_by_nothing_else() {
+    fn a_plan_is_outdated_by_another_spec_or_another_object() {
         let (kind, looked) = (Kind::of::<Deployment>(), Looked::default());
+        let outdated = |name: &str, live: Option<&Object>| {
+            looked.is_outdated_by(&kind, &ObjectKey::new(Some("n"), name), live)
+        };
         looked.found(&kind, &deployment("a", 1));
         // Read once more in the same look: what was planned may rest on either.
         looked.found(&kind, &deployment("a", 2));
-        assert!(!looked.is_outdated_by(&kind, &deployment("a", 1)));
-        assert!(looked.is_outdated_by(&kind, &deployment("a", 2)));
-        assert!(!looked.is_outdated_by(&kind, &deployment("b", 2)), "it was not looked at");
+        assert!(!outdated("a", Some(&deployment("a", 1))));
+        assert!(outdated("a", Some(&deployment("a", 2))));
+        assert!(outdated("a", Some(&with_uid("2", "a", 1))));
+        assert!(outdated("a", None), "it has gone");
+        assert!(!outdated("b", Some(&deployment("b", 2))), "it was not looked at");
+        assert!(!outdated("b", None));
     }
 }

@@ -30,6 +30,16 @@ pub struct Desired {
     pub ownership: Ownership,
     pub strategy: Strategy,
     pub turn: Turn,
+    pub note: Option<UidNote>,
+}
+
+/// An object made by [`Strategy::CreateBlind`] is known as ours only by the uid in the answer. This
+/// keeps it, in an annotation of an object that is written later and may be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UidNote {
+    pub kind: Kind,
+    pub key: ObjectKey,
+    pub annotation: &'static str,
 }
 
 /// When an object is written among the others of its plan.
@@ -82,9 +92,7 @@ pub struct Removal {
 pub enum Look {
     /// Only what is ours goes.
     First,
-    /// It may not be read; that it is ours must be known otherwise.
-    Never,
-    /// It was read already: only the one with this uid goes.
+    /// That it is ours is known already: only the one with this uid goes.
     Known { uid: String },
 }
 
@@ -150,6 +158,23 @@ impl Plan {
         }
     }
 
+    /// Applies an object that tells in an annotation which `K` of that name this plan has made.
+    pub fn apply_with_uid_of<K>(
+        &mut self,
+        object: &(impl Resource<DynamicType = (), Scope: TypedScope> + Serialize),
+        name: &str,
+        annotation: &'static str,
+    ) where
+        K: Resource<DynamicType = (), Scope: TypedScope>,
+    {
+        let before = self.apply.len();
+        self.apply(object);
+        for added in &mut self.apply[before..] {
+            let key = ObjectKey::new(added.key.namespace.as_deref(), name);
+            added.note = Some(UidNote { kind: Kind::of::<K>(), key, annotation });
+        }
+    }
+
     /// Makes an object that may not be read, as the first of the plan.
     pub fn create_blind_first<K>(&mut self, object: &K)
     where
@@ -175,17 +200,12 @@ impl Plan {
         });
     }
 
-    /// Deletes the object if it exists, without reading it.
-    pub fn delete_blind<K>(&mut self, namespace: Option<&str>, name: &str, when: When)
+    /// Deletes the object without reading it, if it still has the uid with which we made it.
+    pub fn delete_blind<K>(&mut self, key: ObjectKey, uid: String, when: When)
     where
         K: Resource<DynamicType = (), Scope: TypedScope>,
     {
-        self.delete.push(Removal {
-            kind: Kind::of::<K>(),
-            key: ObjectKey::new(namespace, name),
-            when,
-            how: Look::Never,
-        });
+        self.delete.push(Removal { kind: Kind::of::<K>(), key, when, how: Look::Known { uid } });
     }
 
     /// Deletes this very object, which the domain has found to be ours by other signs than its owner.
@@ -269,7 +289,7 @@ impl Desired {
             map.insert("kind".to_owned(), kind.kind.as_ref().into());
         }
         strip_nulls(&mut body);
-        Ok(Self { kind, key, body, ownership, strategy, turn: Turn::OfItsKind })
+        Ok(Self { kind, key, body, ownership, strategy, turn: Turn::OfItsKind, note: None })
     }
 
     pub fn metadata_mut(&mut self) -> Option<&mut Map<String, Value>> {

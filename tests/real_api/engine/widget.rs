@@ -312,7 +312,15 @@ fn category_of(name: &str) -> Category {
 fn desired(body: &Value, namespace: Option<&str>, ownership: Ownership) -> Desired {
     let (kind, key) = address(body, namespace);
     let strategy = Strategy::of(&kind);
-    Desired { kind, key, body: body.clone(), ownership, strategy, turn: Turn::OfItsKind }
+    Desired {
+        kind,
+        key,
+        body: body.clone(),
+        ownership,
+        strategy,
+        turn: Turn::OfItsKind,
+        note: None,
+    }
 }
 
 fn removal(body: &Value, namespace: Option<&str>, when: When) -> Removal {

@@ -1,5 +1,6 @@
 use futures::{StreamExt, stream};
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, PostParams},
@@ -67,6 +68,38 @@ async fn m05_who_comes_second_to_a_name_waits_for_the_end_of_the_first() {
     }
     let account = see(&space, "ServiceAccount", "a-b-epp", |_| true).await;
     assert_eq!(account["metadata"]["ownerReferences"][0]["name"], "a.b");
+}
+
+/// It may not be read, and yet it is not removed where the token would be.
+#[tokio::test(flavor = "multi_thread")]
+async fn m14_a_foreign_secret_of_the_tokens_name_stays() {
+    const TOKEN: &str = "a-epp-sa-metrics-reader-secret";
+    let Some(cluster) = Cluster::shared().await else { return };
+    let space = cluster.space("secret").await;
+    let foreign: Secret = serde_json::from_value(json!({
+        "metadata": { "name": TOKEN }, "stringData": { "key": "of somebody" } }))
+    .unwrap();
+    let before = space.create(&foreign).await;
+    let _operator = Operator::start(&cluster, &space).await;
+    create(&space, "a", everything()).await;
+    settled(&space, "a").await;
+
+    let without = json!({ "spec": { "inferencePool": null } });
+    space.edit::<ModelService>("a", without).await;
+    // What is deleted goes before the mark.
+    let marked =
+        |epp: &Deployment| epp.annotations().keys().any(|key| key.contains("token-secret"));
+    eventually(
+        "no mark",
+        || space.get::<Deployment>("a-epp"),
+        |epp| epp.as_ref().is_some_and(|epp| !marked(epp)),
+    )
+    .await;
+    let after: Secret = space.get(TOKEN).await.unwrap();
+    assert_eq!(after.resource_version(), before.resource_version());
+    ended(&space, "a").await;
+    let after: Secret = space.get(TOKEN).await.unwrap();
+    assert_eq!(after.resource_version(), before.resource_version());
 }
 
 #[tokio::test(flavor = "multi_thread")]

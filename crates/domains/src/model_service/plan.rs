@@ -14,19 +14,19 @@ use windlass_api::foreign::service_monitor::ServiceMonitor;
 use windlass_api::model::model_service::ModelService;
 use windlass_engine::domain::Cleanup;
 use windlass_engine::fetch::Fetched;
+use windlass_engine::kind::ObjectKey;
 use windlass_engine::object::is_controlled_by;
 use windlass_engine::plan::{Ownership, Plan, Strategy, When};
 
 use super::compose::{self, ClusterRbac, Meaning, Observed, Refusal, live, stays};
 use super::epp_config::ConfigFile;
 use super::fetch::is_stuck_on_its_node;
-use super::names::Role;
+use super::names::{Role, TOKEN_UID_ANNOTATION};
 use super::objects::{
     Blueprint, Pods, destination_rule, epp_cluster_role, epp_config_map, epp_deployment, epp_role,
     epp_service, epp_service_account, epp_token_secret, http_route, inference_pool, pod_monitor,
     service_monitor, serving_deployment,
 };
-use super::revision;
 use super::settings::Settings;
 
 /// Events of pods are not watched; while one may come that explains a pod, they are read again.
@@ -91,8 +91,13 @@ fn apply_picker(
     plan.apply(&epp_service::epp_service(names, wanted.epp.port));
     plan.apply(&epp_role::epp_role(names, wanted.epp.replicas));
     plan.apply(&epp_role::epp_role_binding(names));
-    let token = wanted.token_secret.then(|| generation(object));
-    plan.apply(&epp_deployment::epp_deployment(blueprint, &meaning.epp, token));
+    let token = wanted.token_secret.then(|| epp_deployment::Token {
+        generation: generation(object),
+        uid: token_mark(observed).and_then(|known| known.uid),
+    });
+    let deployment = epp_deployment::epp_deployment(blueprint, &meaning.epp, token);
+    let secret = names.token_secret();
+    plan.apply_with_uid_of::<Secret>(&deployment, &secret, TOKEN_UID_ANNOTATION);
 }
 
 /// The picker's account and its token. Whether there is a token Secret cannot be read: that it was
@@ -115,7 +120,7 @@ fn apply_account(
         account.filter(|live| is_controlled_by(&live.metadata, &object.metadata)).into_iter();
     if tells && ours.any(|live| !epp_service_account::tells_of_token(names, live)) {
         plan.create_blind_first(&secret);
-    } else if tells && token_mark(observed) != Some(generation(object)) {
+    } else if tells && token_generation(observed) != Some(generation(object)) {
         plan.add(&secret, Ownership::Owned, Strategy::CreateBlind);
     }
     plan.apply(&epp_service_account::epp_service_account(names, tells));
@@ -126,20 +131,16 @@ fn token_is_gone(observed: &Observed) -> bool {
     observed.answers.epp_account.is_missing() && token_mark(observed).is_some()
 }
 
-/// The operator before us left no mark, so once, as we take its picker over, there may be one.
-fn may_have_token(object: &ModelService, observed: &Observed) -> bool {
-    let is_its = |epp: &Deployment| {
-        is_controlled_by(&epp.metadata, &object.metadata) && !revision::is_marked(&epp.metadata)
-    };
-    token_mark(observed).is_some() || live(&observed.answers.epp).is_some_and(is_its)
-}
-
 /// Before the API server has seen it, it has none.
 fn generation(object: &ModelService) -> i64 {
     object.metadata.generation.unwrap_or_default()
 }
 
-fn token_mark(observed: &Observed) -> Option<i64> {
+fn token_generation(observed: &Observed) -> Option<i64> {
+    token_mark(observed).map(|token| token.generation)
+}
+
+fn token_mark(observed: &Observed) -> Option<epp_deployment::Token> {
     live(&observed.answers.epp).and_then(epp_deployment::token_mark)
 }
 
@@ -238,10 +239,12 @@ fn remove(plan: &mut Plan, object: &ModelService, observed: &Observed, meaning: 
     }) {
         plan.delete::<InferencePool>(namespace, names.epp(), after);
     }
-    let unwanted = !wanted.token_secret && may_have_token(object, observed);
-    if token_is_gone(observed) || unwanted {
+    // One that we did not make, be it of the operator before us, goes with its owner.
+    let token = token_mark(observed).and_then(|token| token.uid);
+    if let Some(uid) = token.filter(|_| token_is_gone(observed) || !wanted.token_secret) {
         // Before the mark goes that tells of it, and before another one takes its name.
-        plan.delete_blind::<Secret>(namespace, &names.token_secret(), When::BeforeApply);
+        let key = ObjectKey::new(namespace, &names.token_secret());
+        plan.delete_blind::<Secret>(key, uid, When::BeforeApply);
     }
     if meaning.cluster_rbac == ClusterRbac::NotWanted {
         remove_cluster_rbac(plan, observed);

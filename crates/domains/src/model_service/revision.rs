@@ -25,7 +25,6 @@
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec, PodTemplateSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use windlass_api::model::model_service::Role as RoleSpec;
 use windlass_engine::{names::hash, quantity};
@@ -171,11 +170,6 @@ pub(super) fn keep_live_form(
     form.clone_into(&mut marks.form);
     *template = kept;
     true
-}
-
-/// Whether a Deployment was ever written by us.
-pub(super) fn is_marked(metadata: &ObjectMeta) -> bool {
-    metadata.annotations.as_ref().is_some_and(|marks| marks.contains_key(REVISION_ANNOTATION))
 }
 
 fn annotation<'a>(live: &'a Deployment, key: &str) -> Option<&'a str> {

@@ -93,3 +93,19 @@ fn a_failed_write_holds_up_only_what_builds_on_it() {
     let reach: Vec<_> = plan.apply.iter().map(Desired::holds_up).collect();
     assert_eq!(reach, [HoldsUp::Nothing, HoldsUp::Deletes, HoldsUp::Later, HoldsUp::Later]);
 }
+
+#[test]
+fn an_object_keeps_note_of_what_is_made_blindly_beside_it() {
+    let mut plan = Plan::default();
+    plan.apply_with_uid_of::<Secret>(
+        &Deployment { metadata: named("d"), ..Default::default() },
+        "s",
+        "example.com/uid",
+    );
+    let note = UidNote {
+        kind: Kind::of::<Secret>(),
+        key: ObjectKey::new(Some("ns"), "s"),
+        annotation: "example.com/uid",
+    };
+    assert_eq!(plan.apply[0].note, Some(note));
+}

@@ -15,7 +15,9 @@ use super::security::{locked_down, unprivileged};
 use super::{Blueprint, container_port};
 use crate::model_service::compose::Workload;
 use crate::model_service::epp_config::ConfigFile;
-use crate::model_service::names::{Names, REPLICAS_ANNOTATION, TOKEN_ANNOTATION};
+use crate::model_service::names::{
+    Names, REPLICAS_ANNOTATION, TOKEN_ANNOTATION, TOKEN_UID_ANNOTATION,
+};
 
 pub(super) const EXT_PROC: &str = "grpc-ext-proc";
 pub(super) const METRICS: &str = "http-metrics";
@@ -23,20 +25,29 @@ pub(super) const METRICS_PORT: i32 = 9090;
 const HEALTH_PORT: i32 = 9003;
 const CONFIG: &str = "epp-config";
 const CONFIG_PATH: &str = "/config";
+/// The token Secret as the marks on the Deployment tell of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) generation: i64,
+    /// Unknown for one that was there before.
+    pub(crate) uid: Option<String>,
+}
+
 /// Longer than the longest answer that gateways wait for.
 const GRACE_SECONDS: i64 = 130;
 
-/// `token` is the generation for which there is a token Secret.
 pub(crate) fn epp_deployment(
     blueprint: Blueprint<'_>,
     workload: &Workload,
-    token: Option<i64>,
+    token: Option<Token>,
 ) -> Deployment {
     let Blueprint { names, wanted, .. } = blueprint;
     let mut annotations = BTreeMap::from(workload.marks.annotations());
     annotations.insert(REPLICAS_ANNOTATION.to_owned(), wanted.epp.replicas.to_string());
-    if let Some(generation) = token {
-        annotations.insert(TOKEN_ANNOTATION.to_owned(), generation.to_string());
+    if let Some(token) = token {
+        annotations.insert(TOKEN_ANNOTATION.to_owned(), token.generation.to_string());
+        let uid = token.uid.map(|uid| (TOKEN_UID_ANNOTATION.to_owned(), uid));
+        annotations.extend(uid);
     }
     Deployment {
         metadata: ObjectMeta { annotations: Some(annotations), ..names.epp_metadata(names.epp()) },
@@ -176,9 +187,11 @@ fn built_in_resources() -> ResourceRequirements {
     }
 }
 
-/// Whether Prometheus' token was made for a generation, as a mark on the live Deployment tells.
-pub(crate) fn token_mark(live: &Deployment) -> Option<i64> {
-    live.metadata.annotations.as_ref()?.get(TOKEN_ANNOTATION)?.parse().ok()
+/// What marks on the live Deployment tell of Prometheus' token.
+pub(crate) fn token_mark(live: &Deployment) -> Option<Token> {
+    let annotations = live.metadata.annotations.as_ref()?;
+    let generation = annotations.get(TOKEN_ANNOTATION)?.parse().ok()?;
+    Some(Token { generation, uid: annotations.get(TOKEN_UID_ANNOTATION).cloned() })
 }
 
 /// The names by which a live picker's pods are found.

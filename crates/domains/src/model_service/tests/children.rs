@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::json;
 use windlass_api::foreign::http_route::HttpRoute;
 use windlass_api::foreign::inference_pool::InferencePool;
 use windlass_api::model::model_service::ModelService;
 use windlass_engine::domain::{Cleanup, Domain};
 use windlass_engine::fetch::Fetched;
-use windlass_engine::plan::{Plan, When};
+use windlass_engine::kind::{Kind, ObjectKey};
+use windlass_engine::plan::{Look, Plan, Removal, When};
 
 use crate::model_service::fetch::Answers;
 use crate::model_service::fixture::{
@@ -217,14 +217,8 @@ fn cluster_rbac_that_is_no_longer_wanted_goes() {
     let plain = edited(&with_pool(), json!({ "inferencePool": null }));
     let plan = plan_of(&plain, cluster);
     let name = names().cluster_rbac();
-    assert_eq!(
-        deleted(&plan),
-        [
-            "Secret qwen3-32b-epp-sa-metrics-reader-secret".to_owned(),
-            format!("ClusterRole {name}"),
-            format!("ClusterRoleBinding {name}"),
-        ]
-    );
+    let both = [format!("ClusterRole {name}"), format!("ClusterRoleBinding {name}")];
+    assert_eq!(deleted(&plan), both);
 }
 
 #[test]
@@ -238,15 +232,31 @@ fn the_token_secret_is_made_once_for_each_generation() {
     assert!(has(&plan, "Secret", &secret));
     let mark = &body(&plan, "Deployment", names().epp())["metadata"]["annotations"];
     assert_eq!(mark["model.otterscale.io/token-secret"], "2");
+    assert!(mark.get("model.otterscale.io/token-secret-uid").is_none());
+    let plan = plan_of(&next, with_our_token(&service));
+    let mark = &body(&plan, "Deployment", names().epp())["metadata"]["annotations"];
+    assert_eq!(mark["model.otterscale.io/token-secret-uid"], "token");
+}
+
+/// As after a pass that made the token Secret.
+fn with_our_token(service: &ModelService) -> Answers {
+    let mut epp = live_epp(service);
+    let uid = ("model.otterscale.io/token-secret-uid".to_owned(), "token".to_owned());
+    epp.metadata.annotations.get_or_insert_default().extend([uid]);
+    Answers { epp: Fetched::Found(epp), ..settled(service) }
+}
+
+fn token_removal(when: When) -> Removal {
+    let key = ObjectKey::new(names().namespace(), &names().token_secret());
+    Removal { kind: Kind::of::<Secret>(), key, when, how: Look::Known { uid: "token".to_owned() } }
 }
 
 #[test]
 fn the_token_secret_is_replaced_with_the_account_that_it_speaks_for() {
     let service = seen(with_pool());
-    let cluster = Answers { epp_account: Fetched::Missing, ..settled(&service) };
+    let cluster = Answers { epp_account: Fetched::Missing, ..with_our_token(&service) };
     let plan = plan_of(&service, cluster);
-    let first: Vec<_> = plan.removals(When::BeforeApply).map(|gone| &gone.key.name).collect();
-    assert_eq!(first, [&names().token_secret()]);
+    assert_eq!(plan.delete, [token_removal(When::BeforeApply)]);
     assert!(!has(&plan, "Secret", &names().token_secret()), "there must be an account first");
     let made = account(&plan).unwrap();
     assert_eq!(made.secrets, None, "a stop at this point must not lose the token");
@@ -279,33 +289,19 @@ fn m10_a_deleted_token_secret_is_made_again_before_the_account_tells_of_it() {
 #[test]
 fn the_token_secret_goes_before_the_mark_that_tells_of_it() {
     let plain = edited(&with_pool(), json!({ "inferencePool": null }));
-    let plan = plan_of(&plain, settled(&with_pool()));
-    let first: Vec<_> = plan.removals(When::BeforeApply).map(|gone| &gone.key.name).collect();
-    assert_eq!(first, [&names().token_secret()]);
+    let plan = plan_of(&plain, with_our_token(&with_pool()));
+    assert_eq!(plan.delete, [token_removal(When::BeforeApply)]);
     let mark = &body(&plan, "Deployment", names().epp())["metadata"]["annotations"];
     assert!(mark.get("model.otterscale.io/token-secret").is_none());
 }
 
-/// The operator before us left no mark that would tell of its token.
+/// It may be of the operator before us or of somebody else; the former goes with the service.
 #[test]
-fn the_token_secret_of_the_operator_before_us_goes_with_the_switch() {
-    let unmarked = |owner: OwnerReference| {
-        let mut epp = live_epp(&with_pool());
-        epp.metadata.annotations = None;
-        epp.metadata.owner_references = Some(vec![owner]);
-        Answers { epp: Fetched::Found(epp), ..settled(&with_pool()) }
-    };
+fn m14_a_secret_that_was_there_before_us_stays() {
     let plain = edited(&with_pool(), json!({ "inferencePool": null }));
-    let plan = plan_of(&plain, unmarked(owner("qwen3-32b", UID)));
-    let first: Vec<_> = plan.removals(When::BeforeApply).map(|gone| &gone.key.name).collect();
-    assert_eq!(first, [&names().token_secret()]);
-
-    let plan = plan_of(&with_pool(), unmarked(owner("qwen3-32b", UID)));
-    assert_eq!(deleted(&plan), [""; 0], "it is wanted");
-    let plan = plan_of(&plain, unmarked(owner("qwen3-32b", "earlier")));
-    assert_eq!(deleted(&plan), [""; 0], "the picker is not ours, so the Secret may not be");
-    let plan = plan_of(&seen(base()), settled(&base()));
-    assert_eq!(deleted(&plan), [""; 0], "only once");
+    assert_eq!(deleted(&plan_of(&plain, settled(&with_pool()))), [""; 0]);
+    let no_account = Answers { epp_account: Fetched::Missing, ..settled(&with_pool()) };
+    assert_eq!(deleted(&plan_of(&seen(with_pool()), no_account)), [""; 0]);
 }
 
 #[test]
