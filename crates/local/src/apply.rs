@@ -63,8 +63,10 @@ pub enum Reset {
     Nothing,
     /// Of the main endpoint of the others.
     Status,
-    /// Of `/status`.
+    /// Of `/status` of custom kinds.
     AllButStatus,
+    /// Of `/status` of the others, which writes metadata too, but for these parts.
+    Spec { metadata: &'static [&'static str] },
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -266,6 +268,13 @@ impl Reset {
             Reset::Nothing => set,
             Reset::Status => set.without_trees(&Set::of_fields(&[&["status"]])),
             Reset::AllButStatus => set.only_field("status"),
+            Reset::Spec { metadata } => {
+                let mut kept = Set::of_fields(&[&["spec"]]);
+                for name in metadata {
+                    kept.insert(&["metadata", name].map(Element::field));
+                }
+                set.without_trees(&kept)
+            }
         }
     }
 
@@ -274,7 +283,7 @@ impl Reset {
     }
 
     /// The new object with the old values of what the endpoint does not write.
-    fn restore(self, live: &Value, mut new: Value) -> Value {
+    pub(crate) fn restore(self, live: &Value, mut new: Value) -> Value {
         let Some(fields) = new.as_object_mut() else { return new };
         match self {
             Reset::Nothing => new,
@@ -289,6 +298,19 @@ impl Reset {
                     put(fields, "status", status);
                 }
                 live
+            }
+            Reset::Spec { metadata } => {
+                put(fields, "spec", live.get("spec").cloned());
+                if let Some(Value::Object(fields)) = fields.get_mut("metadata") {
+                    for name in metadata {
+                        put(
+                            fields,
+                            name,
+                            live.get("metadata").and_then(|all| all.get(name)).cloned(),
+                        );
+                    }
+                }
+                new
             }
         }
     }

@@ -53,7 +53,14 @@ impl Served {
     /// Fields whose owners do not change through the endpoint.
     pub(super) fn reset(&self, subresource: &str) -> apply::Reset {
         match subresource {
-            "status" => apply::Reset::AllButStatus,
+            "status" if self.resource.custom => apply::Reset::AllButStatus,
+            "status" if self.is("apps", "deployments") => {
+                apply::Reset::Spec { metadata: &["labels"] }
+            }
+            "status" if self.is("", "pods") => {
+                apply::Reset::Spec { metadata: &["deletionTimestamp", "ownerReferences"] }
+            }
+            "status" => apply::Reset::Spec { metadata: &[] },
             _ if self.resource.has_status => apply::Reset::Status,
             _ => apply::Reset::Nothing,
         }

@@ -210,25 +210,11 @@ fn check_preconditions(
 /// What this endpoint cannot change is taken from the old object.
 fn keep(target: &Target, old: &Value, new: Value) -> Value {
     let served = &target.served;
-    let mut kept = match &*target.subresource {
-        "status" => {
-            let mut kept = old.clone();
-            copy(&new, &mut kept, "status");
-            if let (Some(from), Some(to)) = (new.get("metadata"), kept.get_mut("metadata")) {
-                copy(from, to, "managedFields");
-            }
-            kept
-        }
-        _ => {
-            let mut new = new;
-            if served.resource.has_status {
-                copy(old, &mut new, "status");
-            }
-            new
-        }
-    };
+    let owners = new.pointer("/metadata/managedFields").cloned();
+    let mut kept = served.reset(&target.subresource).restore(old, new);
     let before = old.get("metadata");
     if let Some(metadata) = metadata_mut(&mut kept) {
+        set(metadata, "managedFields", owners);
         let mut fields = vec!["uid", "creationTimestamp", "deletionTimestamp"];
         fields.extend(["deletionGracePeriodSeconds", "resourceVersion", "namespace"]);
         if served.resource.has_generation {
@@ -240,12 +226,6 @@ fn keep(target: &Target, old: &Value, new: Value) -> Value {
         metadata.remove("selfLink");
     }
     kept
-}
-
-fn copy(from: &Value, to: &mut Value, field: &str) {
-    if let Some(to) = to.as_object_mut() {
-        set(to, field, from.get(field).cloned());
-    }
 }
 
 pub(super) fn raise_generation(object: &mut Value) {
