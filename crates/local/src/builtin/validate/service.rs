@@ -5,10 +5,13 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{container, immutable, meta, names};
-use crate::builtin::{
-    causes::{Causes, Path},
-    is_open,
-    object::{at, integer, items, text},
+use crate::{
+    builtin::{
+        causes::{Causes, Path},
+        is_open,
+        object::{at, integer, items, text},
+    },
+    error::CauseReason,
 };
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
@@ -92,8 +95,11 @@ fn numbers(list: &[Value], kind: &str, path: &Path, causes: &mut Causes) {
         let protocol = text(port, &["protocol"]);
         let number = integer(port, &["port"]).unwrap_or_default();
         if !taken.insert((protocol, number)) {
-            let key = json!({ "protocol": protocol, "port": number, "targetPort": 0 });
-            causes.duplicate(&path.index(index), key);
+            let message = format!(
+                "Duplicate value: {{\"Name\":\"\",\"Protocol\":{protocol:?},\"AppProtocol\":null,\
+                 \"Port\":{number},\"TargetPort\":0,\"NodePort\":0}}"
+            );
+            causes.push(CauseReason::Duplicate, &path.index(index), message);
         }
     }
 }
