@@ -88,6 +88,8 @@ pub enum Error {
     NotFound(Subject),
     #[error("{} {:?} already exists", .0.qualified(), .0.name)]
     AlreadyExists(Subject),
+    #[error("object is being deleted: {} {:?} already exists", .0.qualified(), .0.name)]
+    StillExists(Subject),
     #[error("the server does not allow this method on the requested resource")]
     MethodNotAllowed,
     #[error("{0}")]

@@ -60,7 +60,7 @@ pub fn status(error: &Error) -> Value {
 fn code(error: &Error) -> (u16, &'static str) {
     match error {
         Error::NoSuchPath | Error::NoSuchResource | Error::NotFound(_) => (404, "NotFound"),
-        Error::AlreadyExists(_) => (409, "AlreadyExists"),
+        Error::AlreadyExists(_) | Error::StillExists(_) => (409, "AlreadyExists"),
         Error::MethodNotAllowed => (405, "MethodNotAllowed"),
         Error::BadRequest(_) => (400, "BadRequest"),
         Error::Invalid { .. } | Error::RejectedPatch => (422, "Invalid"),
@@ -87,6 +87,7 @@ fn details(error: &Error) -> Option<Map<String, Value>> {
     let mut details = match error {
         Error::NotFound(subject)
         | Error::AlreadyExists(subject)
+        | Error::StillExists(subject)
         | Error::Conflict { subject, .. }
         | Error::Invalid { subject, .. } => named(subject),
         Error::Forbidden { subject, .. } => named(subject.as_ref().unwrap_or(&Subject::default())),

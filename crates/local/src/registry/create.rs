@@ -93,8 +93,12 @@ impl Registry {
             self.check_may_create(target, write)?;
         }
         let key = target.key_of(meta(&object, "name"));
-        if tx.get(&key).is_some() {
-            return Err(Error::AlreadyExists(served.subject(key.name())));
+        if let Some(found) = tx.get(&key) {
+            let subject = served.subject(key.name());
+            return Err(match found.is_deleting() {
+                true => Error::StillExists(subject),
+                false => Error::AlreadyExists(subject),
+            });
         }
         check_depth(&object)?;
         let stored = tx.put(&key, served.to_stored(object));
