@@ -14,6 +14,7 @@ mod resources;
 pub mod time;
 mod unsupported;
 mod validate;
+mod warnings;
 
 #[cfg(test)]
 mod tests;
@@ -30,3 +31,4 @@ pub use resources::{RESOURCES, Resource, Storage, Subresource, resource};
 pub use unsupported::{UNSUPPORTED, Unsupported, VOLUMES};
 pub(crate) use validate::selectors;
 pub use validate::{metadata as validate_metadata, validate};
+pub use warnings::warnings;

@@ -3,7 +3,7 @@
 mod config;
 mod container;
 mod meta;
-mod names;
+pub(super) mod names;
 mod pod;
 mod rbac;
 mod resources;

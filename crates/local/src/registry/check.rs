@@ -84,11 +84,12 @@ impl Served {
             || self.is("apps", "deployments") && annotations(old) != annotations(new)
     }
 
-    pub(super) fn warnings(&self) -> Vec<String> {
+    /// What the writer should hear of, now that the object is stored in place of the old one.
+    pub(super) fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
         match self.resource.storage {
             Storage::WithoutEffect => self.resource.warning().into_iter().collect(),
             _ if self.is("", "endpoints") => vec![OLD_ENDPOINTS.to_owned()],
-            _ => Vec::new(),
+            _ => builtin::warnings(&self.resource, new, old),
         }
     }
 }

@@ -45,12 +45,14 @@ impl Registry {
             let text = "resourceVersion should not be set on objects to be created";
             return Err(Error::Unspecific(text.into()));
         }
-        warnings.extend(target.served.warnings());
-        target.served.default(&mut object);
+        let served = target.served.clone();
+        served.default(&mut object);
         let body = self.change(write.mode, move |registry, tx| {
             registry.create_in(tx, &target, object, &write, Owners::Compare)
         });
-        Ok(Answer { created: true, body: body.await?, warnings })
+        let body = body.await?;
+        warnings.extend(served.warnings(&body, None));
+        Ok(Answer { created: true, body, warnings })
     }
 
     /// The object is defaulted. Returns it as its reader sees it.

@@ -68,9 +68,9 @@ impl Registry {
         let mut warnings = judge_patch(&body.value, decoded.problems, write.validation)?;
         let mut object = decoded.object;
         target.check_names(&mut object)?;
-        warnings.extend(served.warnings());
         served.default(&mut object);
         let body = self.update_in(tx, target, &old, object, write, Owners::Compare, From::Patch)?;
+        warnings.extend(served.warnings(&body, Some(&before)));
         Ok(Answer { created: false, body, warnings })
     }
 
@@ -96,13 +96,14 @@ impl Registry {
         let (mut object, problems) =
             applied.map_err(|error| refused(target, &body.value, error))?;
         let mut warnings = served.judge(problems, write.validation)?;
-        warnings.extend(served.warnings());
         served.default(&mut object);
         let applied = Owners::Applied;
         let body = match &old {
             Some(old) => self.update_in(tx, target, old, object, write, applied, From::Patch)?,
             None => self.create_in(tx, target, object, write, applied)?,
         };
+        let before = old.as_ref().map(|old| served.show(old));
+        warnings.extend(served.warnings(&body, before.as_ref()));
         Ok(Answer { created: old.is_none(), body, warnings })
     }
 

@@ -132,7 +132,9 @@ impl Registry {
         scale.paths.set(&mut object, replicas);
         self.update_in(tx, target, old, object, write, Owners::Applied, From::Put)?;
         let now = tx.get(&target.key()).unwrap_or_else(|| old.clone());
-        Ok(Answer::of(show(target, &target.served.show(&now))?))
+        let (before, now) = (target.served.show(old), target.served.show(&now));
+        let warnings = target.served.warnings(&now, Some(&before));
+        Ok(Answer { warnings, ..Answer::of(show(target, &now)?) })
     }
 }
 

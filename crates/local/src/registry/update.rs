@@ -38,8 +38,8 @@ impl Registry {
         if !version.is_empty() {
             parse_version(version)?;
         }
-        warnings.extend(target.served.warnings());
-        target.served.default(&mut object);
+        let served = target.served.clone();
+        served.default(&mut object);
         let done = self.change(write.mode, move |registry, tx| {
             let Some(old) = tx.get(&target.key()) else {
                 if !target.served.resource.put_creates || !target.subresource.is_empty() {
@@ -49,7 +49,7 @@ impl Registry {
                     return Err(other_uid(&target, meta(&object, "uid"), ""));
                 }
                 let body = registry.create_in(tx, &target, object, &write, Owners::Compare)?;
-                return Ok((true, body));
+                return Ok((None, body));
             };
             check_version_given(&target, &object)?;
             let body = registry.update_in(
@@ -61,10 +61,11 @@ impl Registry {
                 Owners::Compare,
                 From::Put,
             )?;
-            Ok((false, body))
+            Ok((Some(target.served.show(&old)), body))
         });
-        let (created, body) = done.await?;
-        Ok(Answer { created, body, warnings })
+        let (old, body) = done.await?;
+        warnings.extend(served.warnings(&body, old.as_ref()));
+        Ok(Answer { created: old.is_none(), body, warnings })
     }
 
     /// The object is decoded and defaulted. Returns it as its reader sees it.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{cases, read, resource_of};
 use crate::builtin::{
     Context, RESOURCES, decode_metadata, default, on_create, on_status_update, on_update,
-    quantity::Quantity, resource, time, validate,
+    quantity::Quantity, resource, time, validate, warnings,
 };
 
 /// Names that lead into the code, so that wrong types meet it deep down.
@@ -124,6 +124,8 @@ proptest! {
             on_status_update(resource, &mut object, &old, "2026-01-01T00:00:00Z");
             validate(resource, &object, None);
             validate(resource, &object, Some(&old));
+            warnings(resource, &object, None);
+            warnings(resource, &object, Some(&old));
         }
         let _ = decode_metadata(&mut value.clone());
     }
