@@ -256,6 +256,49 @@ fn a_file_of_another_format_is_refused() {
 }
 
 #[test]
+fn a_file_of_a_newer_program_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store.redb");
+    let database = redb::Database::create(&path).unwrap();
+    let write = database.begin_write().unwrap();
+    let meta = redb::TableDefinition::<&str, u64>::new("meta");
+    let objects = redb::TableDefinition::<&str, &[u8]>::new("objects");
+    write.open_table(meta).unwrap().insert("format", 2).unwrap();
+    write.open_table(objects).unwrap();
+    write.commit().unwrap();
+    drop(database);
+    let refused = Store::open(&path, clock());
+    assert!(matches!(refused, Err(Error::Format { found: 2, known: 1 })));
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_refused_or_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store.redb");
+    let store = Store::open(&path, clock()).unwrap();
+    for at in 0..50 {
+        put(&store, &format!("n{at}"), "x").await;
+    }
+    drop(store);
+    drop(reopen(&path));
+    let whole = std::fs::read(&path).unwrap();
+    let damaged = dir.path().join("damaged.redb");
+    let open = |bytes: &[u8]| {
+        std::fs::write(&damaged, bytes).unwrap();
+        Store::open(&damaged, clock()).map(drop)
+    };
+    assert!(open(&whole[..whole.len() / 3]).is_err());
+    assert!(open(&whole[..100]).is_err());
+    // Wherever it is hit, the program must live to say so.
+    for at in (0..whole.len()).step_by(whole.len() / 150) {
+        let mut bytes = whole.clone();
+        let end = (at + 64).min(bytes.len());
+        bytes[at..end].fill(0xa5);
+        let _ = open(&bytes);
+    }
+}
+
+#[test]
 fn the_file_is_for_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();

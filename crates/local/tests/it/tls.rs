@@ -7,6 +7,7 @@ use tokio::{
 };
 use tokio_rustls::{
     TlsConnector,
+    client::TlsStream,
     rustls::{
         ClientConfig, RootCertStore,
         crypto::ring,
@@ -20,46 +21,110 @@ use windlass_local::{
     store::Store,
 };
 
-/// The status of a request over TLS under this host and token.
-async fn ask(port: u16, authority: &[u8], host: &str, token: &str) -> u16 {
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from(authority.to_vec())).unwrap();
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-    let name = ServerName::try_from("127.0.0.1").unwrap();
-    let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
-    let request = format!(
-        "GET /api/v1/namespaces HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\
-         Connection: close\r\n\r\n"
-    );
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    // The other side may close without saying so in TLS.
-    let _ = stream.read_to_string(&mut answer).await;
-    answer.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("no status")
+struct Served {
+    port: u16,
+    authority: Vec<u8>,
+    token: String,
+    _dir: tempfile::TempDir,
+}
+
+impl Served {
+    async fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let certificates = Certificates::load_or_create(dir.path(), Timestamp::now()).unwrap();
+        let tokens = Tokens::load_or_create(dir.path()).unwrap();
+        let token = tokens.admin().to_owned();
+        let authority = certificates.chain[1].clone();
+        let store = Store::in_memory(Arc::new(Timestamp::now)).unwrap();
+        let registry = Registry::start(store, Settings::default()).await.unwrap();
+        let server = Server::new(registry, Access { tokens: Some(tokens) });
+        let socket = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let listener = Listener::new(socket, &certificates).unwrap();
+        tokio::spawn(serve(server, listener));
+        Self { port, authority, token, _dir: dir }
+    }
+
+    async fn connect(&self) -> TlsStream<TcpStream> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from(self.authority.clone())).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
+        let name = ServerName::try_from("127.0.0.1").unwrap();
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
+    }
+
+    /// The status of the answer to what is sent.
+    async fn send(&self, request: &str) -> u16 {
+        let mut stream = self.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        // The other side may close without saying so in TLS.
+        let _ = stream.read_to_string(&mut answer).await;
+        answer.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("no status")
+    }
+
+    async fn ask(&self, host: &str, token: &str) -> u16 {
+        self.send(&format!(
+            "GET /api/v1/namespaces HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\
+             Connection: close\r\n\r\n"
+        ))
+        .await
+    }
+
+    fn host(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
 }
 
 #[tokio::test]
 async fn the_listener_asks_for_our_name_and_for_a_token() {
-    let dir = tempfile::tempdir().unwrap();
-    let certificates = Certificates::load_or_create(dir.path(), Timestamp::now()).unwrap();
-    let tokens = Tokens::load_or_create(dir.path()).unwrap();
-    let token = tokens.admin().to_owned();
-    let authority = certificates.chain[1].clone();
-    let store = Store::in_memory(Arc::new(Timestamp::now)).unwrap();
-    let registry = Registry::start(store, Settings::default()).await.unwrap();
-    let server = Server::new(registry, Access { tokens: Some(tokens) });
-    let socket = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let port = socket.local_addr().unwrap().port();
-    let listener = Listener::new(socket, &certificates).unwrap();
-    tokio::spawn(serve(server, listener));
-    let host = format!("127.0.0.1:{port}");
-    assert_eq!(ask(port, &authority, &host, &token).await, 200);
-    assert_eq!(ask(port, &authority, &host, "wrong").await, 401);
-    let evil = format!("evil.example:{port}");
-    assert_eq!(ask(port, &authority, &evil, &token).await, 421);
+    let served = Served::start().await;
+    let (host, token) = (served.host(), &served.token);
+    assert_eq!(served.ask(&host, token).await, 200);
+    for wrong in ["wrong", "", &token[1..], &format!("{token}x"), &token.to_uppercase()] {
+        assert_eq!(served.ask(&host, wrong).await, 401, "{wrong}");
+    }
+    let evil = format!("evil.example:{}", served.port);
+    assert_eq!(served.ask(&evil, token).await, 421);
+}
+
+#[tokio::test]
+async fn clients_that_say_nothing_keep_nobody_waiting() {
+    let served = Served::start().await;
+    let (host, token) = (served.host(), &served.token);
+    let mut silent = Vec::new();
+    for _ in 0..100 {
+        silent.push(TcpStream::connect(("127.0.0.1", served.port)).await.unwrap());
+    }
+    let mut halves = Vec::new();
+    let head = format!(
+        "POST /api/v1/namespaces HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{{"
+    );
+    for part in [&head[..20], &head[..head.len() - 4], &head] {
+        for _ in 0..20 {
+            let mut stream = served.connect().await;
+            stream.write_all(part.as_bytes()).await.unwrap();
+            halves.push(stream);
+        }
+    }
+    assert_eq!(served.ask(&host, token).await, 200);
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_refused() {
+    let served = Served::start().await;
+    let host = served.host();
+    let many: String = (0..200).map(|at| format!("X-{at}: y\r\n")).collect();
+    let crowded = format!("GET / HTTP/1.1\r\nHost: {host}\r\n{many}\r\n");
+    for request in ["nonsense\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", &crowded] {
+        let code = served.send(request).await;
+        assert!(matches!(code, 400 | 431), "{request:.40}: {code}");
+    }
+    assert_eq!(served.ask(&host, &served.token).await, 200);
 }

@@ -2,9 +2,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::json;
-use windlass_local::store::Store;
+use windlass_local::{auth::User, store::Store};
 
-use crate::api::{Api, CONFIG_MAPS, config_map};
+use crate::api::{Api, CONFIG_MAPS, admin, config_map};
 
 #[tokio::test]
 async fn a_watch_tells_every_change_in_order() {
@@ -22,6 +22,31 @@ async fn a_watch_tells_every_change_in_order() {
     assert_eq!(gone["object"]["data"]["k"], "2");
     let version = gone["object"]["metadata"]["resourceVersion"].as_str().unwrap();
     assert!(version.parse::<u64>().unwrap() > changed);
+}
+
+#[tokio::test]
+async fn a_thousand_watches_all_see_a_change() {
+    let api = Api::new().await;
+    let start = api.get(CONFIG_MAPS).await.version();
+    let path = format!("{CONFIG_MAPS}?watch=true&resourceVersion={start}");
+    let others = api.as_user(User { name: "other".into(), ..admin() });
+    let mut watches = Vec::new();
+    for api in [&api, &others] {
+        for _ in 0..500 {
+            watches.push(api.watch(&path).await);
+        }
+    }
+    let made = api.post(CONFIG_MAPS, config_map("a", json!({}))).await.version();
+    for watch in &mut watches {
+        assert_eq!(watch.event().await, ("ADDED".into(), "a".into(), made));
+    }
+    for _ in 500..512 {
+        watches.push(api.watch(&path).await);
+    }
+    api.get(&path).await.fails(429, "TooManyRequests");
+    // Who goes makes room.
+    drop(watches);
+    api.watch(&path).await;
 }
 
 #[tokio::test]
