@@ -7,6 +7,7 @@
 //! - `custom`: definitions and their objects
 //! - `rights`: roles and who holds them
 //! - `faults`: what no client should send
+//! - `requests`: any request at all
 //! - `tls`: the listener
 
 // All of this runs only inside tests, where failing loudly is the point.
@@ -18,6 +19,7 @@ mod deletion;
 mod faults;
 mod lists;
 mod objects;
+mod requests;
 mod rights;
 mod tls;
 mod watches;
