@@ -102,16 +102,28 @@ pub(super) fn resolve(service: &AimService, answers: &Templates) -> Result<Resol
     Ok(Resolution { base, outcome, outdated })
 }
 
-/// What the derived template should hold, where the one that was found is for another image or other
-/// parameters. Without a base nobody can tell, and it is used as it is.
-pub(super) fn made_for_something_else(
-    service: &AimService,
-    answers: &Templates,
-) -> Option<AimServiceTemplateSpec> {
-    let existing = answers.derived.found()?;
-    let (_, model) = base_template(answers).ok()??;
-    let wanted = derivation::derive(service, &model);
-    (!derivation::is_for_the_same(&existing.spec.common, &wanted.common)).then_some(wanted)
+/// Whether the derived template has the second name: it had it before, or the first is that of one
+/// which was made for another base, by the image or the parameters in it. What serves already, what
+/// somebody wrote, and what has no base any more is used as it is.
+pub(super) fn goes_by(service: &AimService, answers: &Templates, second: &str) -> bool {
+    let resolved = found_before(service);
+    if resolved == Some(second) {
+        return true;
+    }
+    let existing = answers.derived.found().filter(|found| is_derived(&found.metadata));
+    let existing = existing.filter(|found| resolved != found.metadata.name.as_deref());
+    let base = base_template(answers).ok().flatten();
+    existing.zip(base).is_some_and(|(existing, (_, model))| {
+        let wanted = derivation::derive(service, &model);
+        !derivation::is_for_the_same(&existing.spec.common, &wanted.common)
+    })
+}
+
+/// The template of the namespace that the service reports to have found.
+fn found_before(service: &AimService) -> Option<&str> {
+    let resolved = service.status.as_ref()?.resolved_template.as_ref()?;
+    let found = resolved.scope.as_deref() == Some(Scope::Namespace.as_str());
+    resolved.name.as_deref().filter(|_| found)
 }
 
 /// The derived template, where it is not as the service would have it by now and nothing has come of it
@@ -144,7 +156,7 @@ fn is_wanted_as_it_is(
     let Some(services) = answers.services.found() else { return true };
     let name = existing.metadata.name.as_deref().unwrap_or_default();
     let others = services.iter().filter(|other| other.metadata.name != service.metadata.name);
-    let mut wanting = others.filter(|other| is_wanted_by(other, name, &existing.spec.common));
+    let mut wanting = others.filter(|other| is_wanted_by(other, name));
     wanting.any(|other| {
         let would_be = derivation::derive(other, model);
         other.spec.overrides.is_none() || derivation::is_same(&existing.spec, &would_be)
