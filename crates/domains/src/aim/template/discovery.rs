@@ -37,7 +37,7 @@ pub(super) fn is_answered(status: Option<&TemplateStatus>, inputs: &str) -> bool
 }
 
 /// Whether there is an answer, be it one to earlier inputs.
-pub(in crate::aim) fn has_answer(status: Option<&TemplateStatus>) -> bool {
+pub(super) fn has_answer(status: Option<&TemplateStatus>) -> bool {
     status.is_some_and(|status| {
         let inputs = status.discovery.as_ref().and_then(|discovery| discovery.inputs.as_ref());
         inputs.is_some() || is_available(status)
