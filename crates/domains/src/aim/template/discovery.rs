@@ -22,8 +22,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
 /// Stands for what an answer depends on.
 fn inputs<K: TemplateKind>(template: &K, image: &str) -> String {
-    let parameters = &template.common().parameters;
-    hash(&json!([image, parameters, template.env()]).to_string(), 16)
+    hash(&json!([image, template.common().parameters]).to_string(), 16)
 }
 
 /// Whether the stored answer is one to these inputs.
@@ -70,13 +69,14 @@ impl Wanted {
         let aim_image_name = &template.common().aim_image_name;
         let job = names::discovery_job(name, aim_image_name, image);
         let inputs = inputs(template, image);
-        let rest = hash(&json!([runs_with.service_account, runs_with.pull_secrets]).to_string(), 8);
+        let RunsWith { service_account, pull_secrets } = runs_with;
+        let rest = json!([service_account, pull_secrets, template.env()]).to_string();
         Self {
             job: match taken.contains(&job) {
                 true => names::discovery_job_beside(&K::kind(&()), name, aim_image_name, image),
                 false => job,
             },
-            attempt: format!("{inputs}.{rest}"),
+            attempt: format!("{inputs}.{}", hash(&rest, 8)),
             inputs,
         }
     }

@@ -167,6 +167,22 @@ fn w05_an_answer_that_lost_its_image_is_remembered() {
     assert_eq!(back.applied(), ["ServingRuntime tiny-lm-latency"], "it is not asked again");
 }
 
+/// W5 names the image and the parameters.
+#[test]
+fn w05_other_variables_are_no_reason_to_ask_again() {
+    let env = json!({ "env": [{ "name": "HF_TOKEN", "value": "t" }] });
+    let mut edited = template_with(env.clone());
+    edited.status = answered(&template()).status;
+    let seen = look(&edited, &Cluster::of([image()]));
+    assert!(is_available(&seen));
+    assert_eq!(seen.applied(), ["ServingRuntime tiny-lm-latency"]);
+    // But with them it may go well where it did not.
+    let mut edited = template_with(env);
+    edited.status = failed(&template(), "job", 0).status;
+    let seen = look_at(&edited, &Cluster::of([image()]), later(1));
+    assert_eq!(seen.applied(), [format!("Job {JOB}")]);
+}
+
 #[test]
 fn w05_other_inputs_are_asked_about_while_the_old_answer_stands() {
     let template = answered(&template());
