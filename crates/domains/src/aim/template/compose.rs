@@ -184,10 +184,14 @@ impl<K: TemplateKind> Asking<'_, K> {
         discovery::wait(self.known()?, &wanted.attempt, self.now)
     }
 
-    /// What keeps the pod from running, in its own words. That it has not started yet is no reason.
+    /// What keeps the pod from running, in its own words. That it has not started yet is no reason, and
+    /// pods that have are no longer kept.
     fn obstacle(&self) -> Option<String> {
         let found = self.answers.pods.as_ref()?.found()?;
-        let view = PodsView { pods: found, events: &[], logs: &Default::default() };
+        let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
+        let is_pending = |pod: &&Pod| phase(pod).as_deref() == Some("Pending");
+        let found: Vec<Pod> = found.iter().filter(is_pending).cloned().collect();
+        let view = PodsView { pods: &found, events: &[], logs: &Default::default() };
         let inspection = pods(&view);
         let failing =
             inspection.errors.first().map(|error| format!("{}: {}", error.reason, error.message));
