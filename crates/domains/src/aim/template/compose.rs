@@ -169,14 +169,20 @@ impl<K: TemplateKind> Asking<'_, K> {
                 Err(failure) => (failure, None),
             };
         }
+        if let (Some(job), Some(Course::Running)) = (telling, course) {
+            let obstacle = self.obstacle();
+            // What cannot start is lost to nobody if another, made as it should be by now, comes instead.
+            if obstacle.is_none() || wanted.is_tried_by(job) {
+                return (Outcome::Running { obstacle }, None);
+            }
+        }
         if let Some(left) = self.wait(wanted) {
             let message = self.known().and_then(|known| known.last_failure.clone());
             return (Outcome::Waiting { left, message }, None);
         }
         match course {
-            Some(Course::Running) => (Outcome::Running { obstacle: self.obstacle() }, None),
+            Some(Course::Running) | None => (Outcome::Starting, None),
             Some(_) => (Outcome::JobFailed, None),
-            None => (Outcome::Starting, None),
         }
     }
 
@@ -248,7 +254,8 @@ impl<K: TemplateKind> Asking<'_, K> {
             _ => return self.known().cloned(),
         };
         let (job, wanted) = (self.job()?, self.wanted?);
-        Some(discovery::failed(self.known(), &wanted.attempt, job, failure, self.now))
+        let attempt = discovery::attempt(job).unwrap_or(&wanted.attempt);
+        Some(discovery::failed(self.known(), attempt, job, failure, self.now))
     }
 
     /// Jobs that ask something else, and those of which nothing more is to come. What has ended by

@@ -84,13 +84,22 @@ impl Wanted {
     /// Whether its answer is one to the question, or may become one. A Job that does not say what it
     /// was asked with is of a predecessor, whose names tell as much.
     pub(super) fn is_asked_by(&self, job: &Job) -> bool {
-        let annotations = job.metadata.annotations.as_ref();
-        match annotations.and_then(|all| all.get(INPUTS_ANNOTATION)) {
-            Some(asked) if is_complete(job) => asked.split('.').next() == Some(&self.inputs),
-            Some(asked) => *asked == self.attempt,
+        match attempt(job) {
+            Some(attempt) if is_failed(job) => attempt == self.attempt,
+            Some(attempt) => attempt.split('.').next() == Some(&self.inputs),
             None => job.metadata.name.as_ref() == Some(&self.job),
         }
     }
+
+    /// Whether another Job would do nothing else.
+    pub(super) fn is_tried_by(&self, job: &Job) -> bool {
+        attempt(job).is_none_or(|attempt| attempt == self.attempt)
+    }
+}
+
+/// What a Job was made with, if it says so.
+pub(super) fn attempt(job: &Job) -> Option<&str> {
+    job.metadata.annotations.as_ref()?.get(INPUTS_ANNOTATION).map(String::as_str)
 }
 
 /// What a Job has to have to run, besides what it asks.

@@ -313,8 +313,56 @@ fn another_account_or_secret_is_tried_at_once() {
     let secrets = config("default", json!({ "imagePullSecrets": [{ "name": "s" }] }));
     let seen = look_at(&failed, &Cluster::of([image(), secrets.clone()]), later(1));
     assert_eq!(seen.applied().len(), 1);
-    let stuck = Cluster::of([image(), secrets, job_of(&template(), "job"), pod("Pending")]);
+    let seen = look(&template(), &Cluster::of([image(), secrets.clone(), ended_job("Failed")]));
+    assert_eq!(seen.deleted(), [format!("Job {JOB}")], "another takes its name");
+    let stuck = Cluster::of([image(), secrets, job_of(&template(), "job"), held_up()]);
     assert_eq!(look(&template(), &stuck).deleted(), [format!("Job {JOB}")]);
+    assert!(look(&template(), &Cluster::of([image(), held_up()])).deleted().is_empty());
+}
+
+fn ended_job(condition: &str) -> Value {
+    ended(job_of(&template(), "job"), condition)
+}
+
+/// A pod that cannot start.
+fn held_up() -> Value {
+    let mut pod = pod("Pending");
+    pod["status"]["containerStatuses"] = json!([{ "name": "discovery", "image": "i",
+        "imageID": "", "ready": false, "restartCount": 0,
+        "state": { "waiting": { "reason": "ImagePullBackOff", "message": "not found" } } }]);
+    pod
+}
+
+/// W6: create-only. What was changed counts for the next one, if there has to be one.
+#[test]
+fn w06_a_job_that_may_still_answer_is_left_alone() {
+    let edited = template_with(json!({ "env": [{ "name": "A", "value": "1" }] }));
+    let runs_with =
+        json!({ "serviceAccountName": "runner", "imagePullSecrets": [{ "name": "s" }] });
+    let config = config("default", runs_with);
+    for pods in [vec![], vec![pod("Pending")], vec![pod("Running")], vec![pod("Failed")]] {
+        let around = vec![image(), job_of(&template(), "job")];
+        for (template, more) in [(&edited, vec![]), (&template(), vec![config.clone()])] {
+            let seen = look(template, &Cluster::of([around.clone(), pods.clone(), more].concat()));
+            assert_eq!((seen.phase(), seen.deleted().len()), ("Progressing", 0), "{pods:?}");
+            assert!(seen.applied().is_empty());
+        }
+    }
+}
+
+/// Nor does its failure count against what it was not tried with.
+#[test]
+fn a_job_that_takes_too_long_is_replaced_at_once_by_one_with_another_account() {
+    let config = config("default", json!({ "serviceAccountName": "runner" }));
+    let objects = [image(), job_of(&template(), "job"), config.clone(), pod("Running")];
+    let cluster = Cluster::of(objects);
+    let seen = look_at(&template(), &cluster, later(3600));
+    assert_eq!((seen.phase(), seen.deleted().len()), ("Failed", 0), "first it is stored");
+    let stored = after(&template(), &seen);
+    let next = look_at(&stored, &cluster, later(3601));
+    assert_eq!(next.deleted(), [format!("Job {JOB}")]);
+    let gone = look_at(&stored, &Cluster::of([image(), config]), later(3602));
+    assert_eq!(gone.applied(), [format!("Job {JOB}")]);
 }
 
 #[test]
