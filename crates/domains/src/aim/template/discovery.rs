@@ -7,11 +7,15 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::LocalObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
-use windlass_api::aim::template::{Discovery, Phase, TemplateKind, TemplateStatus};
+use windlass_api::aim::template::{
+    Discovery, Phase, Profile, ProfileMetadata, TemplateKind, TemplateStatus,
+};
+use windlass_engine::conditions::{Status, find};
 use windlass_engine::health::job::{is_complete, is_failed};
 use windlass_engine::names::hash;
 use windlass_engine::runtime_config::merge_pull_secrets;
 
+use super::health::DISCOVERED;
 use super::objects::job::INPUTS_ANNOTATION;
 use crate::aim::names;
 use crate::aim::runtime_config::Config;
@@ -31,7 +35,7 @@ pub(super) fn is_answered(status: Option<&TemplateStatus>, inputs: &str) -> bool
     match status.discovery.as_ref().and_then(|discovery| discovery.inputs.as_deref()) {
         Some(known) => known == inputs,
         // A predecessor kept no inputs; asking every image again would gain nothing.
-        None => is_available(status),
+        None => is_said(status),
     }
 }
 
@@ -39,12 +43,20 @@ pub(super) fn is_answered(status: Option<&TemplateStatus>, inputs: &str) -> bool
 pub(super) fn has_answer(status: Option<&TemplateStatus>) -> bool {
     status.is_some_and(|status| {
         let inputs = status.discovery.as_ref().and_then(|discovery| discovery.inputs.as_ref());
-        inputs.is_some() || is_available(status)
+        inputs.is_some() || is_said(status)
     })
 }
 
-fn is_available(status: &TemplateStatus) -> bool {
+/// Whether a status without inputs tells of an answer. That it is Available does not outlive the loss of
+/// the image; what was discovered does. An empty profile was there before any answer.
+fn is_said(status: &TemplateStatus) -> bool {
+    let discovered = find(&status.conditions, DISCOVERED);
+    let nothing = Profile { metadata: Some(ProfileMetadata::default()), ..Profile::default() };
+    let has_profile = |profile: &Profile| *profile != nothing && *profile != Profile::default();
     status.status.as_deref() == Some(Phase::Available.as_str())
+        || discovered.is_some_and(|told| Status::parse(&told.status) == Status::True)
+        || !status.model_sources.is_empty()
+        || status.profile.as_ref().is_some_and(has_profile)
 }
 
 /// What a Job has to be to count.

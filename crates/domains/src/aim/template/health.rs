@@ -15,7 +15,7 @@ use super::discovery::has_answer;
 use super::fetch::scope;
 use super::{news, reasons};
 
-const DISCOVERED: &str = "Discovered";
+pub(super) const DISCOVERED: &str = "Discovered";
 const PROGRESSING: &str = types::PROGRESSING;
 const READY: &str = types::READY;
 const TYPES: [&str; 4] = [DISCOVERED, PROGRESSING, READY, FAILURE];

@@ -256,6 +256,39 @@ fn what_a_predecessor_has_done_counts() {
     assert_eq!(seen.applied().len(), 2, "from then on the inputs are known");
 }
 
+fn of_a_predecessor(status: Value) -> AimServiceTemplate {
+    AimServiceTemplate { status: Some(serde_json::from_value(status).unwrap()), ..template() }
+}
+
+/// Its image may be missing at first, and then the word for it is no longer Available.
+#[test]
+fn what_a_predecessor_has_discovered_outlives_its_image() {
+    let said = json!(answered(&template()).status.unwrap());
+    let discovered = json!([{ "type": "Discovered", "status": "True", "reason": "Discovered",
+        "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" }]);
+    let nothing = json!({ "metadata": {} });
+    for status in [
+        json!({ "status": "Available", "modelSources": said["modelSources"], "profile": nothing }),
+        json!({ "status": "Available", "profile": said["profile"] }),
+        json!({ "status": "Available", "profile": nothing, "conditions": discovered }),
+    ] {
+        let template = of_a_predecessor(status.clone());
+        let lost = look(&template, &Cluster::default());
+        assert_eq!(lost.phase(), "Degraded");
+        let back = look(&after(&template, &lost), &Cluster::of([image()]));
+        assert!(is_available(&back), "{status}");
+        assert_eq!(back.applied(), ["ServingRuntime tiny-lm-latency"], "it is not asked again");
+    }
+}
+
+/// It wrote one before there was any answer.
+#[test]
+fn an_empty_profile_of_a_predecessor_is_no_answer() {
+    let status = json!({ "status": "Progressing", "profile": { "metadata": {} } });
+    let seen = look(&of_a_predecessor(status), &Cluster::of([image()]));
+    assert_eq!((seen.phase(), seen.applied()), ("Pending", vec![format!("Job {JOB}")]));
+}
+
 #[test]
 fn w22_jobs_of_a_namesake_do_not_count() {
     let mut job = job_of(&template(), "job");
