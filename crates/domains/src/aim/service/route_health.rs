@@ -84,10 +84,10 @@ enum Verdict<'a> {
 }
 
 /// Words about an older version of the route are no words about this one. Where none is named, they
-/// are about the first.
+/// are: a gateway that never names one would otherwise not be heard.
 fn verdict(parent: &ParentStatus, generation: i64) -> Verdict<'_> {
     let is_current = |condition: &&Condition| {
-        condition.observed_generation.map_or(generation <= 1, |seen| seen >= generation)
+        condition.observed_generation.is_none_or(|seen| seen >= generation)
     };
     let is = |condition: &Condition, status| Status::parse(&condition.status) == status;
     let mut current = parent.conditions.iter().filter(is_current);

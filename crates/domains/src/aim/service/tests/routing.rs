@@ -218,6 +218,17 @@ fn w12_a_false_that_is_good_news_does_no_harm() {
     assert_eq!(see(&routed(), objects).state(), "Running");
 }
 
+/// Who says nothing of versions speaks of the route as it is.
+#[test]
+fn w12_a_gateway_need_not_tell_which_version_it_has_seen() {
+    for (status, expected) in [("True", "RoutingReady=True"), ("False", "RoutingReady=False No")] {
+        let mut parents = said(&[("Accepted", status, "No", "")]);
+        parents[0]["conditions"][0].as_object_mut().unwrap().remove("observedGeneration");
+        let told = routing_ready(parents);
+        assert!(told.starts_with(expected), "{told}");
+    }
+}
+
 /// Otherwise each telling of the path would change it.
 #[test]
 fn a_path_cannot_tell_of_what_changes_by_itself() {
