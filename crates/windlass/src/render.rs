@@ -5,11 +5,11 @@ use std::{future::Future, sync::LazyLock, task::Poll};
 use anyhow::anyhow;
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use windlass_domains::aim::service::reasons as aim;
 use windlass_engine::{
     conditions::{ConditionSet, Status, reasons, types},
-    domain::Domain,
+    domain::{Domain, Overall},
     error::Category,
     fetch::{Documents, Serves},
     pipeline::look,
@@ -145,27 +145,46 @@ fn render_as<D: Domain>(
         return Err(document.place.bad(&refusal.message).into());
     }
     if let Some(own) = &look.health.manual {
-        check_failure(&own.conditions, document)?;
+        let overall = Overall { state: own.state, ready: false, message: String::new() };
+        let status = domain.status(&object, &look.observed, &overall);
+        check_failure(&own.conditions, has_config(&status, cluster), document)?;
     }
     Ok(look.plan.tiers().concat().into_iter().map(|desired| desired.body.clone()).collect())
 }
 
 /// What the spec alone makes impossible is bad input. What is missing may be in the cluster, so that is
-/// only said.
-fn check_failure(conditions: &ConditionSet, document: &Document) -> Result<(), BadInput> {
+/// only said; a gateway may be named by a runtime config there.
+fn check_failure(
+    conditions: &ConditionSet,
+    has_config: bool,
+    document: &Document,
+) -> Result<(), BadInput> {
     let failure = conditions.get(aim::FAILURE).filter(|failure| failure.status == Status::True);
     let Some(failure) = failure else { return Ok(()) };
+    let told = match failure.reason.as_str() {
+        aim::ROUTE_FAILED => conditions.get(aim::ROUTING_READY).unwrap_or(failure),
+        _ => failure,
+    };
+    let problem = document.place.bad(&told.message);
     match failure.reason.as_str() {
-        aim::ROUTE_TEMPLATE_INVALID => Err(document.place.bad(&failure.message)),
-        aim::ROUTE_FAILED => {
-            let routing = conditions.get(aim::ROUTING_READY).unwrap_or(failure);
-            Err(document.place.bad(&routing.message))
-        }
+        aim::ROUTE_TEMPLATE_INVALID => Err(problem),
+        aim::ROUTE_FAILED if has_config => Err(problem),
         _ => {
-            eprintln!("warning: {}", document.place.bad(&failure.message));
+            eprintln!("warning: {problem}");
             Ok(())
         }
     }
+}
+
+/// Whether the runtime config that counts is among the given objects.
+fn has_config(status: &Map<String, Value>, cluster: &Documents) -> bool {
+    let Some(reference) = status.get("resolvedRuntimeConfig") else { return false };
+    cluster.objects.iter().any(|object| {
+        let metadata = &object["metadata"];
+        object["kind"] == reference["kind"]
+            && metadata["name"] == reference["name"]
+            && metadata["namespace"] == reference["namespace"]
+    })
 }
 
 fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use windlass_api::aim::service::AimService;
 use windlass_api::aim::template::AimServiceTemplate;
 use windlass_tests::logs::LogNode;
-use windlass_tests::{Cluster, Operator, Space, eventually};
+use windlass_tests::{Cluster, Operator, Space, eventually, kubelet};
 
 use super::{
     ANSWER, answer, available, child, condition, create_config, create_image, create_service,
@@ -178,7 +178,7 @@ async fn w14_overrides_make_a_template_that_goes_with_its_last_service() {
     assert!(!read::<AimServiceTemplate>(&space, "tiny").await.is_null());
 }
 
-/// Until its image has answered, a derived template is as its service would have it by now.
+/// A derived template whose pod cannot start is made anew as its service would have it by now.
 #[tokio::test(flavor = "multi_thread")]
 async fn w14_a_service_with_overrides_can_be_mended() {
     let Some(cluster) = Cluster::shared().await else { return };
@@ -192,6 +192,9 @@ async fn w14_a_service_with_overrides_can_be_mended() {
     create_service(&space, "chat", spec).await;
     let name = "tiny-ovr-99ad0cdb";
     let first = template_with_secret(&space, name, "wrong").await;
+    let job = super::wait_job(&space, name).await;
+    let pods = super::pods_of(&job);
+    kubelet::hold_pods(&space, &pods, 1, "ImagePullBackOff", "no right to pull").await;
     space.edit::<AimService>("chat", json!({ "spec": secret("right") })).await;
     let second = template_with_secret(&space, name, "right").await;
     assert_ne!(first["metadata"]["uid"], second["metadata"]["uid"]);

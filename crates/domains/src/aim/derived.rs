@@ -2,10 +2,8 @@
 //! wants them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::json;
 use windlass_api::aim::parameters::RuntimeParameters;
 use windlass_api::aim::service::AimService;
-use windlass_api::aim::template::TemplateSpec;
 use windlass_engine::labels::MANAGED_BY;
 
 use super::names;
@@ -19,15 +17,10 @@ pub(super) fn name(base: &str, overrides: &RuntimeParameters) -> String {
     names::derived_template(base, &override_hash(overrides))
 }
 
-/// Where the template under [`name`] is made for another image or other parameters than this one.
-pub(super) fn name_beside(
-    base: &str,
-    overrides: &RuntimeParameters,
-    template: &TemplateSpec,
-) -> String {
-    let made_for =
-        json!([override_hash(overrides), template.aim_image_name, template.parameters]).to_string();
-    names::derived_template_beside(base, &made_for)
+/// Where the template under [`name`] is one of another base; nothing if it cannot be.
+pub(super) fn name_beside(base: &str, overrides: &RuntimeParameters) -> Option<String> {
+    names::is_shared_by_bases(base)
+        .then(|| names::derived_template_beside(base, &override_hash(overrides)))
 }
 
 /// By everything that the making of one leaves on it: a copy that somebody wrote may have its labels.
@@ -45,15 +38,16 @@ pub(super) fn is_derived(metadata: &ObjectMeta) -> bool {
 }
 
 /// Whether a service names the template, was served by it, or may be about to ask for it.
-pub(super) fn is_wanted_by(service: &AimService, template: &str, holds: &TemplateSpec) -> bool {
+pub(super) fn is_wanted_by(service: &AimService, template: &str) -> bool {
     let spec = &service.spec;
     let base = spec.template_ref.as_deref().map(str::trim).filter(|base| !base.is_empty());
     let status = service.status.as_ref();
     let resolved = status.and_then(|status| status.resolved_template.as_ref()?.name.as_deref());
     let derived = spec.overrides.as_ref().is_some_and(|overrides| match base {
-        Some(base) => [name(base, overrides), name_beside(base, overrides, holds)]
-            .iter()
-            .any(|derived| derived == template),
+        Some(base) => {
+            name(base, overrides) == template
+                || name_beside(base, overrides).as_deref() == Some(template)
+        }
         // The base is the image's to say, and the image may say another one by now.
         None => template.ends_with(&format!("-ovr-{}", override_hash(overrides))),
     });

@@ -74,11 +74,16 @@ pub(crate) fn derived_template(base: &str, override_hash: &str) -> String {
     format!("{}-ovr-{override_hash}", stem(base, MAX_DERIVED_STEM))
 }
 
-/// Name of the derived template where one that is made for something else has that of
-/// [`derived_template`]: of a long base only the beginning fits, and a base may be deleted and made
-/// anew. What it is made for tells them apart.
-pub(crate) fn derived_template_beside(base: &str, made_for: &str) -> String {
-    derived_template(base, &hash(&format!("{base}\0{made_for}"), HASH_DIGITS))
+/// Whether other bases with the same overrides give the same name: of a long one only the beginning
+/// fits.
+pub(crate) fn is_shared_by_bases(base: &str) -> bool {
+    base.len() > MAX_DERIVED_STEM
+}
+
+/// Name of the derived template where one of another base has that of [`derived_template`]. The hash
+/// speaks for the whole of the base.
+pub(crate) fn derived_template_beside(base: &str, override_hash: &str) -> String {
+    derived_template(base, &hash(&format!("{base}\0{override_hash}"), HASH_DIGITS))
 }
 
 /// Name of the Job that asks an image what it holds.

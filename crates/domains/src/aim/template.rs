@@ -46,8 +46,8 @@ use windlass_engine::labels::LabelRules;
 use windlass_engine::plan::Plan;
 
 pub use compose::Observed;
-pub(super) use discovery::has_answer;
 pub use fetch::Answers;
+pub(super) use health::is_hopeless;
 
 use super::{Settings, names};
 

@@ -44,7 +44,7 @@ pub(super) const REPLICAS_ANNOTATION: &str = "model.otterscale.io/replicas";
 /// read, so this tells whether there is one.
 pub(super) const TOKEN_ANNOTATION: &str = "model.otterscale.io/token-secret";
 
-/// Beside it: the uid of the token Secret, if it was made by us and was not there before. Only then
+/// On the picker's Deployment and Service: the uid of the token Secret, if it was made by us and was not there before. Only then
 /// it is ours to delete.
 pub(super) const TOKEN_UID_ANNOTATION: &str = "model.otterscale.io/token-secret-uid";
 

@@ -88,15 +88,15 @@ fn apply_picker(
     let file: ConfigFile = meaning.epp_config;
     apply_account(plan, blueprint, object, observed);
     plan.apply(&epp_config_map::epp_config_map(names, file));
-    plan.apply(&epp_service::epp_service(names, wanted.epp.port));
     plan.apply(&epp_role::epp_role(names, wanted.epp.replicas));
     plan.apply(&epp_role::epp_role_binding(names));
-    let token = wanted.token_secret.then(|| epp_deployment::Token {
-        generation: generation(object),
-        uid: token_mark(observed).and_then(|known| known.uid),
-    });
-    let deployment = epp_deployment::epp_deployment(blueprint, &meaning.epp, token);
     let secret = names.token_secret();
+    let uid = token_uids(observed).into_iter().next().filter(|_| wanted.token_secret);
+    let service = epp_service::epp_service(names, wanted.epp.port, uid.as_deref());
+    plan.apply_with_uid_of::<Secret>(&service, &secret, TOKEN_UID_ANNOTATION);
+    let generation = generation(object);
+    let token = wanted.token_secret.then_some(epp_deployment::Token { generation, uid });
+    let deployment = epp_deployment::epp_deployment(blueprint, &meaning.epp, token);
     plan.apply_with_uid_of::<Secret>(&deployment, &secret, TOKEN_UID_ANNOTATION);
 }
 
@@ -134,6 +134,16 @@ fn token_is_gone(observed: &Observed) -> bool {
 /// Before the API server has seen it, it has none.
 fn generation(object: &ModelService) -> i64 {
     object.metadata.generation.unwrap_or_default()
+}
+
+/// Kept in two places, because one of them may get lost. If they differ, one is out of date.
+fn token_uids(observed: &Observed) -> Vec<String> {
+    let service = observed.answers.epp_service.found();
+    let notes = service.and_then(|service| service.metadata.annotations.as_ref());
+    let noted = notes.and_then(|notes| notes.get(TOKEN_UID_ANNOTATION)).cloned();
+    let marked = token_mark(observed).and_then(|token| token.uid);
+    let other = noted.filter(|uid| marked.as_ref() != Some(uid));
+    marked.into_iter().chain(other).collect()
 }
 
 fn token_generation(observed: &Observed) -> Option<i64> {
@@ -240,11 +250,12 @@ fn remove(plan: &mut Plan, object: &ModelService, observed: &Observed, meaning: 
         plan.delete::<InferencePool>(namespace, names.epp(), after);
     }
     // One that we did not make, be it of the operator before us, goes with its owner.
-    let token = token_mark(observed).and_then(|token| token.uid);
-    if let Some(uid) = token.filter(|_| token_is_gone(observed) || !wanted.token_secret) {
-        // Before the mark goes that tells of it, and before another one takes its name.
-        let key = ObjectKey::new(namespace, &names.token_secret());
-        plan.delete_blind::<Secret>(key, uid, When::BeforeApply);
+    if token_is_gone(observed) || !wanted.token_secret {
+        for uid in token_uids(observed) {
+            // Before the mark goes that tells of it, and before another one takes its name.
+            let key = ObjectKey::new(namespace, &names.token_secret());
+            plan.delete_blind::<Secret>(key, uid, When::BeforeApply);
+        }
     }
     if meaning.cluster_rbac == ClusterRbac::NotWanted {
         remove_cluster_rbac(plan, observed);

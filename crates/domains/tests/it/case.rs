@@ -48,7 +48,13 @@ impl Case {
                 object["metadata"]["namespace"] = "default".into();
             }
         }
-        let given = objects.remove(0);
+        // What others refer to has nothing to ask for.
+        let referred = |object: &Value| {
+            let kind = object["kind"].as_str().unwrap();
+            kind.starts_with("AIM") && (kind.ends_with("Image") || kind.ends_with("RuntimeConfig"))
+        };
+        let first = objects.iter().position(|object| !referred(object)).unwrap();
+        let given = objects.remove(first);
         let cluster = Documents { objects, serves };
         match given["kind"].as_str().unwrap() {
             "ZerfooInferenceService" => {

@@ -91,9 +91,10 @@ async fn templates(reader: &dyn Reader, service: &AimService) -> Templates {
     let Some(overrides) = &service.spec.overrides else { return answers };
     answers.derived_name = derived::name(&base, overrides);
     answers.derived = get(reader, namespace, &answers.derived_name).await;
-    if let Some(wanted) = resolution::made_for_something_else(service, &answers) {
-        answers.derived_name = derived::name_beside(&base, overrides, &wanted.common);
-        answers.derived = get(reader, namespace, &answers.derived_name).await;
+    let beside = derived::name_beside(&base, overrides);
+    if let Some(beside) = beside.filter(|name| resolution::goes_by(service, &answers, name)) {
+        answers.derived = get(reader, namespace, &beside).await;
+        answers.derived_name = beside;
     }
     let everything = Selector::default();
     if answers.derived.found().is_some() {

@@ -14,7 +14,7 @@ use super::derivation;
 use super::fetch::Templates;
 use crate::aim::catalogue::Images;
 use crate::aim::derived::{is_derived, is_wanted_by};
-use crate::aim::template::has_answer;
+use crate::aim::template::is_hopeless;
 
 /// What came of looking for a template.
 #[derive(Clone, Debug)]
@@ -97,58 +97,65 @@ pub(super) fn resolve(service: &AimService, answers: &Templates) -> Result<Resol
         (Some(base), Some(_)) => derived(service, base, answers)?,
     };
     let outdated = outdated(service, answers)
-        .filter(|(existing, model)| !is_wanted_as_it_is(service, answers, existing, model))
-        .map(|(existing, _)| Box::new(existing.clone()));
+        .filter(|existing| !is_wanted_by_another(service, answers, existing))
+        .map(|existing| Box::new(existing.clone()));
     Ok(Resolution { base, outcome, outdated })
 }
 
-/// What the derived template should hold, where the one that was found is for another image or other
-/// parameters. Without a base nobody can tell, and it is used as it is.
-pub(super) fn made_for_something_else(
-    service: &AimService,
-    answers: &Templates,
-) -> Option<AimServiceTemplateSpec> {
-    let existing = answers.derived.found()?;
-    let (_, model) = base_template(answers).ok()??;
-    let wanted = derivation::derive(service, &model);
-    (!derivation::is_for_the_same(&existing.spec.common, &wanted.common)).then_some(wanted)
+/// Whether the derived template has the second name: it had it before, or the first is that of one
+/// which was made for another base, by the image or the parameters in it. What serves already, what
+/// somebody wrote, and what has no base any more is used as it is.
+pub(super) fn goes_by(service: &AimService, answers: &Templates, second: &str) -> bool {
+    let resolved = found_before(service);
+    if resolved == Some(second) {
+        return true;
+    }
+    let existing = answers.derived.found().filter(|found| is_derived(&found.metadata));
+    let existing = existing.filter(|found| resolved != found.metadata.name.as_deref());
+    let base = base_template(answers).ok().flatten();
+    existing.zip(base).is_some_and(|(existing, (_, model))| {
+        let wanted = derivation::derive(service, &model);
+        !derivation::is_for_the_same(&existing.spec.common, &wanted.common)
+    })
 }
 
-/// The derived template, where it is not as the service would have it by now and nothing has come of it
-/// yet; with the base that it was made from. A service whose pull secrets were wrong can be mended only
-/// so. What has an answer may be served, and stays.
+/// The template of the namespace that the service reports to have found.
+fn found_before(service: &AimService) -> Option<&str> {
+    let resolved = service.status.as_ref()?.resolved_template.as_ref()?;
+    let found = resolved.scope.as_deref() == Some(Scope::Namespace.as_str());
+    resolved.name.as_deref().filter(|_| found)
+}
+
+/// The derived template, where it is not as the service would have it by now and, as it is, nothing will
+/// come of it. A service whose pull secrets were wrong can be mended only so. What has an answer may be
+/// served, what may get one is left to it, and both stay.
 pub(super) fn outdated<'a>(
     service: &AimService,
     answers: &'a Templates,
-) -> Option<(&'a AimServiceTemplate, AimServiceTemplateSpec)> {
+) -> Option<&'a AimServiceTemplate> {
     let existing = answers.derived.found()?;
     let metadata = &existing.metadata;
     if !is_derived(metadata)
         || metadata.deletion_timestamp.is_some()
-        || has_answer(existing.status.as_ref())
+        || !is_hopeless(existing.status.as_ref())
     {
         return None;
     }
     let (_, model) = base_template(answers).ok()??;
     let wanted = derivation::derive(service, &model);
-    (!derivation::is_same(&existing.spec, &wanted)).then_some((existing, model))
+    (!derivation::is_same(&existing.spec, &wanted)).then_some(existing)
 }
 
-/// Whether another service has use for the template as it is, or that is unknown.
-fn is_wanted_as_it_is(
+/// Whether another service has use for the template, or that is unknown.
+fn is_wanted_by_another(
     service: &AimService,
     answers: &Templates,
     existing: &AimServiceTemplate,
-    model: &AimServiceTemplateSpec,
 ) -> bool {
     let Some(services) = answers.services.found() else { return true };
     let name = existing.metadata.name.as_deref().unwrap_or_default();
-    let others = services.iter().filter(|other| other.metadata.name != service.metadata.name);
-    let mut wanting = others.filter(|other| is_wanted_by(other, name, &existing.spec.common));
-    wanting.any(|other| {
-        let would_be = derivation::derive(other, model);
-        other.spec.overrides.is_none() || derivation::is_same(&existing.spec, &would_be)
-    })
+    let mut others = services.iter().filter(|other| other.metadata.name != service.metadata.name);
+    others.any(|other| is_wanted_by(other, name))
 }
 
 fn derived(service: &AimService, base: &str, answers: &Templates) -> Result<Outcome, Error> {

@@ -31,18 +31,31 @@ pub(super) fn judge(route: &Child<HttpRoute>, gateway: &ParentReference) -> Rout
     if parents.iter().all(|parent| parent.conditions.is_empty()) {
         return waiting("HTTPRoute has no parent status");
     }
-    let verdicts: Vec<Verdict<'_>> =
-        parents.iter().map(|parent| verdict(parent, generation)).collect();
-    // A controller that has handed the gateway over may have left its words behind; the one that
-    // accepts is the one that has it.
-    if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Accepted)) {
-        return Route::Ready;
-    }
-    let complaint = verdicts.iter().find_map(|verdict| match verdict {
-        Verdict::Complains(condition) => Some(*condition),
-        Verdict::Accepted | Verdict::Undecided => None,
+    let accepting: Vec<&ParentStatus> = parents
+        .iter()
+        .copied()
+        .filter(|parent| matches!(verdict(parent, generation), Verdict::Accepted))
+        .collect();
+    let complaint = parents.iter().find_map(|parent| match verdict(parent, generation) {
+        Verdict::Complains(condition) if !is_handed_over(parent, &accepting, home) => {
+            Some(condition)
+        }
+        _ => None,
     });
-    complaint.map_or_else(|| waiting("Waiting for the gateway to accept the HTTPRoute"), refused)
+    match (complaint, accepting.is_empty()) {
+        (Some(complaint), _) => refused(complaint),
+        (None, false) => Route::Ready,
+        (None, true) => waiting("Waiting for the gateway to accept the HTTPRoute"),
+    }
+}
+
+/// A controller that has handed the very same parent over may have left its words behind; the one that
+/// accepts is the one that has it.
+fn is_handed_over(parent: &ParentStatus, accepting: &[&ParentStatus], home: Option<&str>) -> bool {
+    accepting.iter().any(|other| {
+        other.controller_name != parent.controller_name
+            && whole(&other.parent_ref, home) == whole(&parent.parent_ref, home)
+    })
 }
 
 fn waiting(message: &str) -> Route {
@@ -71,10 +84,10 @@ enum Verdict<'a> {
 }
 
 /// Words about an older version of the route are no words about this one. Where none is named, they
-/// are about the first.
+/// are: a gateway that never names one would otherwise not be heard.
 fn verdict(parent: &ParentStatus, generation: i64) -> Verdict<'_> {
     let is_current = |condition: &&Condition| {
-        condition.observed_generation.map_or(generation <= 1, |seen| seen >= generation)
+        condition.observed_generation.is_none_or(|seen| seen >= generation)
     };
     let is = |condition: &Condition, status| Status::parse(&condition.status) == status;
     let mut current = parent.conditions.iter().filter(is_current);
@@ -92,15 +105,25 @@ fn verdict(parent: &ParentStatus, generation: i64) -> Verdict<'_> {
 /// Whether a status about `parent` is one about the gateway. Who wants the whole of it may be
 /// answered by a part.
 fn speaks_of(gateway: &ParentReference, parent: &ParentReference, home: Option<&str>) -> bool {
-    let group = |of: &ParentReference| {
-        of.group.clone().unwrap_or_else(|| "gateway.networking.k8s.io".to_owned())
+    let (gateway, mut parent) = (whole(gateway, home), whole(parent, home));
+    if gateway.section_name.is_none() {
+        parent.section_name = None;
+    }
+    if gateway.port.is_none() {
+        parent.port = None;
+    }
+    gateway == parent
+}
+
+/// The reference with what it leaves out.
+fn whole(reference: &ParentReference, home: Option<&str>) -> ParentReference {
+    let or = |given: &Option<String>, default: &str| {
+        Some(given.clone().unwrap_or_else(|| default.to_owned()))
     };
-    let kind = |of: &ParentReference| of.kind.clone().unwrap_or_else(|| "Gateway".to_owned());
-    let namespace = |of: &ParentReference| of.namespace.as_deref().or(home).map(str::to_owned);
-    gateway.name == parent.name
-        && group(gateway) == group(parent)
-        && kind(gateway) == kind(parent)
-        && namespace(gateway) == namespace(parent)
-        && (gateway.section_name.is_none() || gateway.section_name == parent.section_name)
-        && (gateway.port.is_none() || gateway.port == parent.port)
+    ParentReference {
+        group: or(&reference.group, "gateway.networking.k8s.io"),
+        kind: or(&reference.kind, "Gateway"),
+        namespace: reference.namespace.clone().or_else(|| home.map(str::to_owned)),
+        ..reference.clone()
+    }
 }

@@ -169,14 +169,20 @@ impl<K: TemplateKind> Asking<'_, K> {
                 Err(failure) => (failure, None),
             };
         }
+        if let (Some(job), Some(Course::Running)) = (telling, course) {
+            let obstacle = self.obstacle();
+            // What cannot start is lost to nobody if another, made as it should be by now, comes instead.
+            if obstacle.is_none() || wanted.is_tried_by(job) {
+                return (Outcome::Running { obstacle }, None);
+            }
+        }
         if let Some(left) = self.wait(wanted) {
             let message = self.known().and_then(|known| known.last_failure.clone());
             return (Outcome::Waiting { left, message }, None);
         }
         match course {
-            Some(Course::Running) => (Outcome::Running { obstacle: self.obstacle() }, None),
+            Some(Course::Running) | None => (Outcome::Starting, None),
             Some(_) => (Outcome::JobFailed, None),
-            None => (Outcome::Starting, None),
         }
     }
 
@@ -184,10 +190,14 @@ impl<K: TemplateKind> Asking<'_, K> {
         discovery::wait(self.known()?, &wanted.attempt, self.now)
     }
 
-    /// What keeps the pod from running, in its own words. That it has not started yet is no reason.
+    /// What keeps the pod from running, in its own words. That it has not started yet is no reason, and
+    /// pods that have are no longer kept.
     fn obstacle(&self) -> Option<String> {
         let found = self.answers.pods.as_ref()?.found()?;
-        let view = PodsView { pods: found, events: &[], logs: &Default::default() };
+        let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
+        let is_pending = |pod: &&Pod| phase(pod).as_deref() == Some("Pending");
+        let found: Vec<Pod> = found.iter().filter(is_pending).cloned().collect();
+        let view = PodsView { pods: &found, events: &[], logs: &Default::default() };
         let inspection = pods(&view);
         let failing =
             inspection.errors.first().map(|error| format!("{}: {}", error.reason, error.message));
@@ -244,7 +254,8 @@ impl<K: TemplateKind> Asking<'_, K> {
             _ => return self.known().cloned(),
         };
         let (job, wanted) = (self.job()?, self.wanted?);
-        Some(discovery::failed(self.known(), &wanted.attempt, job, failure, self.now))
+        let attempt = discovery::attempt(job).unwrap_or(&wanted.attempt);
+        Some(discovery::failed(self.known(), attempt, job, failure, self.now))
     }
 
     /// Jobs that ask something else, and those of which nothing more is to come. What has ended by

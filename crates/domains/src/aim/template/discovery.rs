@@ -7,11 +7,15 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::LocalObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
-use windlass_api::aim::template::{Discovery, Phase, TemplateKind, TemplateStatus};
+use windlass_api::aim::template::{
+    Discovery, Phase, Profile, ProfileMetadata, TemplateKind, TemplateStatus,
+};
+use windlass_engine::conditions::{Status, find};
 use windlass_engine::health::job::{is_complete, is_failed};
 use windlass_engine::names::hash;
 use windlass_engine::runtime_config::merge_pull_secrets;
 
+use super::health::DISCOVERED;
 use super::objects::job::INPUTS_ANNOTATION;
 use crate::aim::names;
 use crate::aim::runtime_config::Config;
@@ -22,8 +26,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
 /// Stands for what an answer depends on.
 fn inputs<K: TemplateKind>(template: &K, image: &str) -> String {
-    let parameters = &template.common().parameters;
-    hash(&json!([image, parameters, template.env()]).to_string(), 16)
+    hash(&json!([image, template.common().parameters]).to_string(), 16)
 }
 
 /// Whether the stored answer is one to these inputs.
@@ -32,20 +35,28 @@ pub(super) fn is_answered(status: Option<&TemplateStatus>, inputs: &str) -> bool
     match status.discovery.as_ref().and_then(|discovery| discovery.inputs.as_deref()) {
         Some(known) => known == inputs,
         // A predecessor kept no inputs; asking every image again would gain nothing.
-        None => is_available(status),
+        None => is_said(status),
     }
 }
 
 /// Whether there is an answer, be it one to earlier inputs.
-pub(in crate::aim) fn has_answer(status: Option<&TemplateStatus>) -> bool {
+pub(super) fn has_answer(status: Option<&TemplateStatus>) -> bool {
     status.is_some_and(|status| {
         let inputs = status.discovery.as_ref().and_then(|discovery| discovery.inputs.as_ref());
-        inputs.is_some() || is_available(status)
+        inputs.is_some() || is_said(status)
     })
 }
 
-fn is_available(status: &TemplateStatus) -> bool {
+/// Whether a status without inputs tells of an answer. That it is Available does not outlive the loss of
+/// the image; what was discovered does. An empty profile was there before any answer.
+fn is_said(status: &TemplateStatus) -> bool {
+    let discovered = find(&status.conditions, DISCOVERED);
+    let nothing = Profile { metadata: Some(ProfileMetadata::default()), ..Profile::default() };
+    let has_profile = |profile: &Profile| *profile != nothing && *profile != Profile::default();
     status.status.as_deref() == Some(Phase::Available.as_str())
+        || discovered.is_some_and(|told| Status::parse(&told.status) == Status::True)
+        || !status.model_sources.is_empty()
+        || status.profile.as_ref().is_some_and(has_profile)
 }
 
 /// What a Job has to be to count.
@@ -70,13 +81,14 @@ impl Wanted {
         let aim_image_name = &template.common().aim_image_name;
         let job = names::discovery_job(name, aim_image_name, image);
         let inputs = inputs(template, image);
-        let rest = hash(&json!([runs_with.service_account, runs_with.pull_secrets]).to_string(), 8);
+        let RunsWith { service_account, pull_secrets } = runs_with;
+        let rest = json!([service_account, pull_secrets, template.env()]).to_string();
         Self {
             job: match taken.contains(&job) {
                 true => names::discovery_job_beside(&K::kind(&()), name, aim_image_name, image),
                 false => job,
             },
-            attempt: format!("{inputs}.{rest}"),
+            attempt: format!("{inputs}.{}", hash(&rest, 8)),
             inputs,
         }
     }
@@ -84,13 +96,22 @@ impl Wanted {
     /// Whether its answer is one to the question, or may become one. A Job that does not say what it
     /// was asked with is of a predecessor, whose names tell as much.
     pub(super) fn is_asked_by(&self, job: &Job) -> bool {
-        let annotations = job.metadata.annotations.as_ref();
-        match annotations.and_then(|all| all.get(INPUTS_ANNOTATION)) {
-            Some(asked) if is_complete(job) => asked.split('.').next() == Some(&self.inputs),
-            Some(asked) => *asked == self.attempt,
+        match attempt(job) {
+            Some(attempt) if is_failed(job) => attempt == self.attempt,
+            Some(attempt) => attempt.split('.').next() == Some(&self.inputs),
             None => job.metadata.name.as_ref() == Some(&self.job),
         }
     }
+
+    /// Whether another Job would do nothing else.
+    pub(super) fn is_tried_by(&self, job: &Job) -> bool {
+        attempt(job).is_none_or(|attempt| attempt == self.attempt)
+    }
+}
+
+/// What a Job was made with, if it says so.
+pub(super) fn attempt(job: &Job) -> Option<&str> {
+    job.metadata.annotations.as_ref()?.get(INPUTS_ANNOTATION).map(String::as_str)
 }
 
 /// What a Job has to have to run, besides what it asks.

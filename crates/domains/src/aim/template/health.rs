@@ -1,7 +1,9 @@
 //! The conditions of a template. Only those that a state speaks of are touched; the others stand.
 
-use windlass_api::aim::template::TemplateKind;
-use windlass_engine::conditions::{ConditionSet, ConditionUpdate, Observability, Status, types};
+use windlass_api::aim::template::{Phase, TemplateKind, TemplateStatus};
+use windlass_engine::conditions::{
+    ConditionSet, ConditionUpdate, Observability, Status, find, types,
+};
 use windlass_engine::domain::Health;
 use windlass_engine::error::Error;
 use windlass_engine::health::ComponentHealth;
@@ -9,14 +11,18 @@ use windlass_engine::kind::Scope;
 use windlass_engine::state::{FailureWords, Manual, State, Told};
 
 use super::compose::{Observed, Outcome};
+use super::discovery::has_answer;
 use super::fetch::scope;
 use super::{news, reasons};
 
-const DISCOVERED: &str = "Discovered";
+pub(super) const DISCOVERED: &str = "Discovered";
 const PROGRESSING: &str = types::PROGRESSING;
 const READY: &str = types::READY;
 const TYPES: [&str; 4] = [DISCOVERED, PROGRESSING, READY, FAILURE];
 pub(super) const FAILURE: &str = "Failure";
+
+/// What is said of a Job that runs; what keeps its pod from starting comes after it.
+const RUNNING: &str = "Discovery job is running";
 
 /// A failed write, where there is no answer yet and where there is one.
 const FAILED_WRITE: [Told; 2] = [
@@ -77,6 +83,18 @@ pub(super) fn health<K: TemplateKind>(template: &K, observed: &Observed) -> Heal
         manual: Some(Manual { state, conditions, failures }),
         ..Health::default()
     }
+}
+
+/// Whether the stored status tells of no answer, and that none will come unless something is mended.
+pub(in crate::aim) fn is_hopeless(status: Option<&TemplateStatus>) -> bool {
+    let Some(status) = status else { return false };
+    let progress = find(&status.conditions, PROGRESSING);
+    let is_held_up = progress.is_some_and(|progress| {
+        progress.reason == reasons::DISCOVERY_RUNNING && progress.message != RUNNING
+    });
+    let phase = status.status.as_deref();
+    let is_stuck = is_held_up && phase == Some(Phase::Progressing.as_str());
+    !has_answer(Some(status)) && (is_stuck || phase == Some(Phase::Failed.as_str()))
 }
 
 /// Whether services may build on the answer.
@@ -172,8 +190,8 @@ fn parse_failed(message: &str) -> Vec<ConditionUpdate> {
 
 fn running(obstacle: Option<&str>) -> Vec<ConditionUpdate> {
     let message = match obstacle {
-        Some(obstacle) => format!("Discovery job is running: {obstacle}"),
-        None => "Discovery job is running".to_owned(),
+        Some(obstacle) => format!("{RUNNING}: {obstacle}"),
+        None => RUNNING.to_owned(),
     };
     let pending = "Discovery job has not completed";
     vec![

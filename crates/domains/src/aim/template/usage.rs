@@ -88,5 +88,5 @@ pub(super) fn usage<K: TemplateKind>(template: &K, users: Option<&Users>, now: T
 
 fn wants<K: TemplateKind>(service: &AimService, template: &K) -> bool {
     let name = template.meta().name.as_deref().unwrap_or_default();
-    is_wanted_by(service, name, template.common())
+    is_wanted_by(service, name)
 }

@@ -246,6 +246,26 @@ fn with_our_token(service: &ModelService) -> Answers {
     Answers { epp: Fetched::Found(epp), ..settled(service) }
 }
 
+/// Whoever deletes the Deployment, or takes its labels off, does not make us forget whose the Secret is.
+#[test]
+fn the_picker_s_service_knows_the_token_too() {
+    let service = seen(with_pool());
+    let note = json!({ "metadata": {
+        "annotations": { "model.otterscale.io/token-secret-uid": "token" } } });
+    let noting = Fetched::Found(serde_json::from_value(note).unwrap());
+    let cluster =
+        || Answers { epp: Fetched::Missing, epp_service: noting.clone(), ..settled(&service) };
+    let plan = plan_of(&service, cluster());
+    for kind in ["Deployment", "Service"] {
+        let marks = &body(&plan, kind, names().epp())["metadata"]["annotations"];
+        assert_eq!(marks["model.otterscale.io/token-secret-uid"], "token", "{kind}");
+    }
+    let plain = edited(&service, json!({ "inferencePool": null }));
+    let plan = plan_of(&plain, cluster());
+    assert_eq!(plan.delete, [token_removal(When::BeforeApply)]);
+    assert!(body(&plan, "Service", names().epp())["metadata"].get("annotations").is_none());
+}
+
 fn token_removal(when: When) -> Removal {
     let key = ObjectKey::new(names().namespace(), &names().token_secret());
     Removal { kind: Kind::of::<Secret>(), key, when, how: Look::Known { uid: "token".to_owned() } }

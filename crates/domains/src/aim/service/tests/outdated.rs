@@ -27,42 +27,77 @@ fn named(mut service: AimService, name: &str) -> Value {
     json!(service)
 }
 
-fn seen_after_mending(more: &[Value]) -> Seen {
-    see(&service("right"), [objects(&service("wrong")), more.to_vec()].concat())
+/// What the template says of itself where nothing can come of it.
+fn hopeless() -> [Value; 2] {
+    [json!({ "status": "Failed" }), running("Discovery job is running: no such image")]
+}
+
+fn running(message: &str) -> Value {
+    json!({ "status": "Progressing", "conditions": [{ "type": "Progressing", "status": "True",
+        "reason": "DiscoveryRunning", "message": message,
+        "lastTransitionTime": "2026-01-01T00:00:00Z" }] })
+}
+
+/// The service is mended while the template that was made for it has this status.
+fn seen_after_mending(status: &Value, more: &[Value]) -> Seen {
+    let mut objects = objects(&service("wrong"));
+    let derived = objects.pop().unwrap();
+    objects.push(with(derived, json!({ "status": status })));
+    see(&service("right"), [objects, more.to_vec()].concat())
 }
 
 #[test]
 fn a_service_that_is_mended_gets_a_new_derived_template() {
-    let seen = seen_after_mending(&[named(service("right"), "chat")]);
-    let removal = &seen.plan.delete[0];
-    assert_eq!(removal.key.name, seen.template()["name"].as_str().unwrap());
-    assert_eq!((removal.when, &removal.how), (When::BeforeApply, &Look::Known { uid: "t".into() }));
-    assert_eq!(written(&seen.plan), [""; 0], "first it has to be gone");
+    for status in hopeless() {
+        let seen = seen_after_mending(&status, &[named(service("right"), "chat")]);
+        let removal = &seen.plan.delete[0];
+        assert_eq!(removal.key.name, seen.template()["name"].as_str().unwrap());
+        let known = Look::Known { uid: "t".into() };
+        assert_eq!((removal.when, &removal.how), (When::BeforeApply, &known));
+        assert_eq!(written(&seen.plan), [""; 0], "first it has to be gone");
+    }
     // The new one is as it should be, and stays.
     let seen = see(&service("right"), objects(&service("right")));
     assert_eq!(deleted(&seen.plan), [""; 0]);
 }
 
 #[test]
+fn w14_what_may_come_to_an_answer_stays() {
+    for status in [
+        json!({}),
+        json!({ "status": "Pending" }),
+        json!({ "status": "Progressing" }),
+        json!({ "status": "Degraded" }),
+        running("Discovery job is running"),
+    ] {
+        assert_eq!(deleted(&seen_after_mending(&status, &[]).plan), [""; 0], "{status}");
+    }
+}
+
+/// Whether or not it is as that one would have it.
+#[test]
 fn what_another_service_has_use_for_stays() {
-    let none: [&str; 0] = [];
-    assert_eq!(deleted(&seen_after_mending(&[named(service("wrong"), "b")]).plan), none);
-    let derived = seen_after_mending(&[]).template()["name"].clone();
-    let naming = json!({ "spec": { "overrides": null, "templateRef": derived } });
-    let by_name = with(named(service("x"), "b"), naming);
-    assert_eq!(deleted(&seen_after_mending(&[by_name]).plan), none);
-    // One that was mended too has no more use for it than the first.
-    assert_eq!(deleted(&seen_after_mending(&[named(service("right"), "b")]).plan).len(), 1);
-    let other_base =
-        with(named(service("wrong"), "b"), json!({ "spec": { "templateRef": "another" } }));
-    assert_eq!(deleted(&seen_after_mending(&[other_base]).plan).len(), 1);
+    for status in hopeless() {
+        let deleted_beside = |other: Value| deleted(&seen_after_mending(&status, &[other]).plan);
+        for secret in ["wrong", "right"] {
+            assert_eq!(deleted_beside(named(service(secret), "b")), [""; 0]);
+        }
+        let derived = seen_after_mending(&status, &[]).template()["name"].clone();
+        let naming = json!({ "spec": { "overrides": null, "templateRef": derived } });
+        assert_eq!(deleted_beside(with(named(service("x"), "b"), naming)), [""; 0]);
+        let resolved = json!({ "spec": { "overrides": null },
+            "status": { "resolvedTemplate": { "name": derived } } });
+        assert_eq!(deleted_beside(with(named(service("x"), "b"), resolved)), [""; 0]);
+        let other_base = json!({ "spec": { "templateRef": "another" } });
+        assert_eq!(deleted_beside(with(named(service("wrong"), "b"), other_base)).len(), 1);
+    }
 }
 
 #[test]
 fn what_has_an_answer_or_was_made_by_somebody_stays() {
     let change = |change: &dyn Fn(Value) -> Value| {
         let mut objects = objects(&service("wrong"));
-        let derived = objects.pop().unwrap();
+        let derived = with(objects.pop().unwrap(), json!({ "status": { "status": "Failed" } }));
         objects.push(change(derived));
         see(&service("right"), objects)
     };

@@ -1,6 +1,7 @@
 //! Which template, image and runtime config a service gets.
 
 use serde_json::{Value, json};
+use windlass_api::aim::service::AimService;
 
 use crate::aim::service::fixture::{
     TEMPLATE, available, base, body, catalogue, cluster_config, cluster_image, cluster_template,
@@ -229,7 +230,7 @@ fn g16_without_one_that_is_the_same_a_template_is_made() {
     );
 }
 
-fn derived_name(service: &windlass_api::aim::service::AimService) -> String {
+fn derived_name(service: &AimService) -> String {
     let seen = see(service, vec![template(TEMPLATE, json!({}))]);
     seen.template()["name"].as_str().unwrap().to_owned()
 }
@@ -279,14 +280,59 @@ fn a_derived_template_of_another_base_is_not_used() {
     assert_eq!(see(&service("2"), own_only).template()["name"], beside);
 }
 
-/// A base that was deleted and made anew for another image.
+/// Nobody knows for what it was made, or it serves already.
 #[test]
-fn a_derived_template_for_another_image_is_not_used() {
-    let service = overriding(tuning());
-    let old = available(template(&derived_name(&service), tuning()));
-    let objects = vec![old, template(TEMPLATE, json!({ "aimImageName": "newer" }))];
-    let seen = see(&service, objects);
-    assert_eq!(body(&seen.plan, "AIMServiceTemplate")["spec"]["aimImageName"], "newer");
+fn a_derived_template_of_another_base_is_used_where_it_was_written_or_serves() {
+    let long = |last: &str| format!("{}-{last}", "a".repeat(50));
+    let service = |last: &str| {
+        service_with(json!({ "templateRef": long(last), "overrides": { "metric": "latency" } }))
+    };
+    let bases = |second: Value| {
+        let second = with(json!({ "aimImageName": "other" }), second);
+        vec![template(&long("1"), json!({})), template(&long("2"), second)]
+    };
+    let resolved = |service: &AimService, objects: [Vec<Value>; 2]| {
+        see(service, objects.concat()).template()["name"].as_str().unwrap().to_owned()
+    };
+    let first = made(&see(&service("1"), bases(json!({}))).plan);
+    let name = first[0]["metadata"]["name"].as_str().unwrap();
+    let beside = resolved(&service("2"), [bases(json!({})), first.clone()]);
+    assert_ne!(beside, name);
+
+    let unlabelled = with(first[0].clone(), json!({ "metadata": { "labels": null } }));
+    assert_eq!(resolved(&service("2"), [bases(json!({})), vec![unlabelled]]), name);
+    let served = served_by(service("2"), name, "Namespace");
+    assert_eq!(resolved(&served, [bases(json!({})), first.clone()]), name);
+    let missed = served_by(service("2"), name, "Unknown");
+    assert_eq!(resolved(&missed, [bases(json!({})), first.clone()]), beside);
+    // One that has another name stays with that as well, whatever becomes of either base.
+    let served = served_by(service("2"), &beside, "Namespace");
+    let own = template(&beside, json!({ "aimImageName": "other", "metric": "latency" }));
+    for others in [first, vec![]] {
+        let around = [others, vec![own.clone()]].concat();
+        assert_eq!(resolved(&served, [bases(json!({ "precision": "fp8" })), around]), beside);
+    }
+}
+
+fn served_by(mut service: AimService, template: &str, scope: &str) -> AimService {
+    let status = json!({ "resolvedTemplate": { "name": template, "scope": scope } });
+    service.status = Some(serde_json::from_value(status).unwrap());
+    service
+}
+
+/// Spec 4.3: one that exists under the computed name is used. A base may have been edited since, or
+/// made anew.
+#[test]
+fn a_derived_template_is_used_whatever_has_become_of_its_base() {
+    let service = overriding(json!({ "metric": "throughput" }));
+    let made = made(&see(&service, vec![template(TEMPLATE, json!({}))]).plan);
+    let derived = available(made[0].clone());
+    for change in [json!({ "precision": "fp8" }), json!({ "aimImageName": "newer" })] {
+        let objects = vec![cluster_image(""), derived.clone(), template(TEMPLATE, change)];
+        let seen = see(&service, objects);
+        assert_eq!(seen.template()["name"], derived["metadata"]["name"]);
+        assert_eq!(written(&seen.plan), ["InferenceService chat"]);
+    }
 }
 
 #[test]

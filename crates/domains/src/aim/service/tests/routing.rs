@@ -179,10 +179,33 @@ fn w12_only_the_gateway_itself_speaks_and_only_of_the_route_as_it_is() {
     let mut stale = accepted();
     stale[0]["conditions"][0]["observedGeneration"] = 1.into();
     assert!(routing_ready(stale).contains("ConfiguringRoute"));
-    // Of two controllers the one that accepts has the gateway.
-    let mut both = said(&[("Accepted", "False", "NoMatchingParent", "")]);
-    both.as_array_mut().unwrap().push(accepted()[0].take());
-    assert_eq!(routing_ready(both), "RoutingReady=True RouteReady \"HTTPRoute is ready\"");
+}
+
+/// Step E: any condition of any parent that is the gateway, or a part of it.
+#[test]
+fn w12_who_accepts_does_not_hide_who_refuses() {
+    let ready = "RoutingReady=True RouteReady \"HTTPRoute is ready\"";
+    let refused = "RoutingReady=False NoMatchingParent \"no\"";
+    let says = |status: &str, reason: &str, message: &str, change: Value| {
+        with(said(&[("Accepted", status, reason, message)])[0].take(), change)
+    };
+    for (change, expected) in [
+        (json!({ "parentRef": { "sectionName": "https" } }), refused),
+        (json!({ "parentRef": { "sectionName": "https" }, "controllerName": "d" }), refused),
+        (json!({ "parentRef": { "port": 443 }, "controllerName": "d" }), refused),
+        (json!({}), refused),
+        // Of two controllers the one that accepts has the gateway, and the other may have had it.
+        (json!({ "controllerName": "d" }), ready),
+        (json!({ "parentRef": { "kind": "Gateway" }, "controllerName": "d" }), ready),
+        // Of another gateway nothing matters.
+        (json!({ "parentRef": { "name": "other" } }), ready),
+    ] {
+        let accepts = says("True", "Accepted", "", json!({}));
+        let refuses = says("False", "NoMatchingParent", "no", change.clone());
+        for parents in [json!([accepts, refuses]), json!([refuses, accepts])] {
+            assert_eq!(routing_ready(parents), expected, "{change}");
+        }
+    }
 }
 
 #[test]
@@ -193,6 +216,17 @@ fn w12_a_false_that_is_good_news_does_no_harm() {
     objects.push(route(said(&conditions)));
     objects.push(ready_inference_service());
     assert_eq!(see(&routed(), objects).state(), "Running");
+}
+
+/// Who says nothing of versions speaks of the route as it is.
+#[test]
+fn w12_a_gateway_need_not_tell_which_version_it_has_seen() {
+    for (status, expected) in [("True", "RoutingReady=True"), ("False", "RoutingReady=False No")] {
+        let mut parents = said(&[("Accepted", status, "No", "")]);
+        parents[0]["conditions"][0].as_object_mut().unwrap().remove("observedGeneration");
+        let told = routing_ready(parents);
+        assert!(told.starts_with(expected), "{told}");
+    }
 }
 
 /// Otherwise each telling of the path would change it.

@@ -167,6 +167,22 @@ fn w05_an_answer_that_lost_its_image_is_remembered() {
     assert_eq!(back.applied(), ["ServingRuntime tiny-lm-latency"], "it is not asked again");
 }
 
+/// W5 names the image and the parameters.
+#[test]
+fn w05_other_variables_are_no_reason_to_ask_again() {
+    let env = json!({ "env": [{ "name": "HF_TOKEN", "value": "t" }] });
+    let mut edited = template_with(env.clone());
+    edited.status = answered(&template()).status;
+    let seen = look(&edited, &Cluster::of([image()]));
+    assert!(is_available(&seen));
+    assert_eq!(seen.applied(), ["ServingRuntime tiny-lm-latency"]);
+    // But with them it may go well where it did not.
+    let mut edited = template_with(env);
+    edited.status = failed(&template(), "job", 0).status;
+    let seen = look_at(&edited, &Cluster::of([image()]), later(1));
+    assert_eq!(seen.applied(), [format!("Job {JOB}")]);
+}
+
 #[test]
 fn w05_other_inputs_are_asked_about_while_the_old_answer_stands() {
     let template = answered(&template());
@@ -240,6 +256,39 @@ fn what_a_predecessor_has_done_counts() {
     assert_eq!(seen.applied().len(), 2, "from then on the inputs are known");
 }
 
+fn of_a_predecessor(status: Value) -> AimServiceTemplate {
+    AimServiceTemplate { status: Some(serde_json::from_value(status).unwrap()), ..template() }
+}
+
+/// Its image may be missing at first, and then the word for it is no longer Available.
+#[test]
+fn what_a_predecessor_has_discovered_outlives_its_image() {
+    let said = json!(answered(&template()).status.unwrap());
+    let discovered = json!([{ "type": "Discovered", "status": "True", "reason": "Discovered",
+        "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" }]);
+    let nothing = json!({ "metadata": {} });
+    for status in [
+        json!({ "status": "Available", "modelSources": said["modelSources"], "profile": nothing }),
+        json!({ "status": "Available", "profile": said["profile"] }),
+        json!({ "status": "Available", "profile": nothing, "conditions": discovered }),
+    ] {
+        let template = of_a_predecessor(status.clone());
+        let lost = look(&template, &Cluster::default());
+        assert_eq!(lost.phase(), "Degraded");
+        let back = look(&after(&template, &lost), &Cluster::of([image()]));
+        assert!(is_available(&back), "{status}");
+        assert_eq!(back.applied(), ["ServingRuntime tiny-lm-latency"], "it is not asked again");
+    }
+}
+
+/// It wrote one before there was any answer.
+#[test]
+fn an_empty_profile_of_a_predecessor_is_no_answer() {
+    let status = json!({ "status": "Progressing", "profile": { "metadata": {} } });
+    let seen = look(&of_a_predecessor(status), &Cluster::of([image()]));
+    assert_eq!((seen.phase(), seen.applied()), ("Pending", vec![format!("Job {JOB}")]));
+}
+
 #[test]
 fn w22_jobs_of_a_namesake_do_not_count() {
     let mut job = job_of(&template(), "job");
@@ -297,8 +346,56 @@ fn another_account_or_secret_is_tried_at_once() {
     let secrets = config("default", json!({ "imagePullSecrets": [{ "name": "s" }] }));
     let seen = look_at(&failed, &Cluster::of([image(), secrets.clone()]), later(1));
     assert_eq!(seen.applied().len(), 1);
-    let stuck = Cluster::of([image(), secrets, job_of(&template(), "job"), pod("Pending")]);
+    let seen = look(&template(), &Cluster::of([image(), secrets.clone(), ended_job("Failed")]));
+    assert_eq!(seen.deleted(), [format!("Job {JOB}")], "another takes its name");
+    let stuck = Cluster::of([image(), secrets, job_of(&template(), "job"), held_up()]);
     assert_eq!(look(&template(), &stuck).deleted(), [format!("Job {JOB}")]);
+    assert!(look(&template(), &Cluster::of([image(), held_up()])).deleted().is_empty());
+}
+
+fn ended_job(condition: &str) -> Value {
+    ended(job_of(&template(), "job"), condition)
+}
+
+/// A pod that cannot start.
+fn held_up() -> Value {
+    let mut pod = pod("Pending");
+    pod["status"]["containerStatuses"] = json!([{ "name": "discovery", "image": "i",
+        "imageID": "", "ready": false, "restartCount": 0,
+        "state": { "waiting": { "reason": "ImagePullBackOff", "message": "not found" } } }]);
+    pod
+}
+
+/// W6: create-only. What was changed counts for the next one, if there has to be one.
+#[test]
+fn w06_a_job_that_may_still_answer_is_left_alone() {
+    let edited = template_with(json!({ "env": [{ "name": "A", "value": "1" }] }));
+    let runs_with =
+        json!({ "serviceAccountName": "runner", "imagePullSecrets": [{ "name": "s" }] });
+    let config = config("default", runs_with);
+    for pods in [vec![], vec![pod("Pending")], vec![pod("Running")], vec![pod("Failed")]] {
+        let around = vec![image(), job_of(&template(), "job")];
+        for (template, more) in [(&edited, vec![]), (&template(), vec![config.clone()])] {
+            let seen = look(template, &Cluster::of([around.clone(), pods.clone(), more].concat()));
+            assert_eq!((seen.phase(), seen.deleted().len()), ("Progressing", 0), "{pods:?}");
+            assert!(seen.applied().is_empty());
+        }
+    }
+}
+
+/// Nor does its failure count against what it was not tried with.
+#[test]
+fn a_job_that_takes_too_long_is_replaced_at_once_by_one_with_another_account() {
+    let config = config("default", json!({ "serviceAccountName": "runner" }));
+    let objects = [image(), job_of(&template(), "job"), config.clone(), pod("Running")];
+    let cluster = Cluster::of(objects);
+    let seen = look_at(&template(), &cluster, later(3600));
+    assert_eq!((seen.phase(), seen.deleted().len()), ("Failed", 0), "first it is stored");
+    let stored = after(&template(), &seen);
+    let next = look_at(&stored, &cluster, later(3601));
+    assert_eq!(next.deleted(), [format!("Job {JOB}")]);
+    let gone = look_at(&stored, &Cluster::of([image(), config]), later(3602));
+    assert_eq!(gone.applied(), [format!("Job {JOB}")]);
 }
 
 #[test]

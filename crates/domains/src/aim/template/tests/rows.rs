@@ -131,6 +131,15 @@ fn a_pod_that_only_has_not_started_yet_is_no_obstacle() {
     }
 }
 
+/// Nor is what became of an earlier try of the same Job.
+#[test]
+fn between_the_tries_of_a_job_nothing_is_in_the_way() {
+    let ended = json!([{ "name": "discovery", "image": "i", "imageID": "", "ready": false,
+        "restartCount": 0, "state": { "terminated": { "exitCode": 1, "reason": "Error" } } }]);
+    let failed = json!({ "phase": "Failed", "containerStatuses": ended });
+    assert_eq!(progress(failed), "Discovery job is running");
+}
+
 #[test]
 fn w07_a_failed_job_ends_the_progress() {
     let seen = look(&template(), &with_job(&template(), Some("Failed"), "Failed"));

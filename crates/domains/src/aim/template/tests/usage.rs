@@ -84,14 +84,14 @@ fn w14_a_derived_template_under_another_name_stays_while_a_service_asks_for_it()
     let overrides = json!({ "metric": "throughput" });
     let mut beside = derived();
     let parameters = serde_json::from_value(overrides.clone()).unwrap();
-    let name = name_beside("tiny-lm-latency", &parameters, &beside.spec.common);
-    beside.metadata.name = Some(name);
+    let long = "a".repeat(60);
+    beside.metadata.name = name_beside(&long, &parameters);
     let asks = |base: &str| {
         let spec = json!({ "templateRef": base, "overrides": overrides });
         look(&beside, &Cluster::of([image(), service("research", spec, json!({}))]))
     };
-    assert!(asks("tiny-lm-latency").deleted().is_empty());
-    assert_eq!(asks("another").deleted().len(), 1);
+    assert!(asks(&long).deleted().is_empty());
+    assert_eq!(asks(&"a".repeat(61)).deleted().len(), 1);
 }
 
 /// A template is woken by the one service that it asks for by name, not by each of its namespace.
