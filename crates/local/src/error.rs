@@ -176,13 +176,17 @@ impl Error {
     }
 }
 
+/// Each text once, also where it has several causes.
 fn list(causes: &[Cause]) -> String {
-    match causes {
-        [one] => one.to_string(),
-        several => {
-            let texts: Vec<_> = several.iter().map(Cause::to_string).collect();
-            format!("[{}]", texts.join(", "))
+    let mut texts: Vec<String> = Vec::new();
+    for text in causes.iter().map(Cause::to_string) {
+        if !texts.contains(&text) {
+            texts.push(text);
         }
+    }
+    match texts.as_slice() {
+        [one] => one.clone(),
+        several => format!("[{}]", several.join(", ")),
     }
 }
 

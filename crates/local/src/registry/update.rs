@@ -106,7 +106,6 @@ impl Registry {
         {
             raise_generation(&mut new);
         }
-        check_finalizers(target, old, &new)?;
         served.validate_through(&target.subresource, &new, Some(&before))?;
         self.store_changed(tx, target, old, &before, new, write.mode)
     }
@@ -234,24 +233,4 @@ pub(super) fn raise_generation(object: &mut Value) {
         let old = metadata.get("generation").and_then(Value::as_i64).unwrap_or_default();
         metadata.insert("generation".into(), old.saturating_add(1).into());
     }
-}
-
-fn check_finalizers(target: &Target, old: &Object, new: &Value) -> Result<(), Error> {
-    if !old.is_deleting() {
-        return Ok(());
-    }
-    let known = old.finalizers();
-    let wanted = new.pointer("/metadata/finalizers").and_then(Value::as_array);
-    let wanted = wanted.into_iter().flatten().filter_map(Value::as_str);
-    let added: Vec<_> =
-        wanted.filter(|name| !known.contains(name)).map(|name| format!("{name:?}")).collect();
-    if added.is_empty() {
-        return Ok(());
-    }
-    let message = format!(
-        "Forbidden: no new finalizers can be added if the object is being deleted, found new \
-         finalizers []string{{{}}}",
-        added.join(", ")
-    );
-    Err(target.invalid(CauseReason::Forbidden, "metadata.finalizers", message))
 }

@@ -24,11 +24,15 @@ pub fn metadata(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec
 
 pub(super) fn check(resource: &Resource, object: &Value, old: Option<&Value>, causes: &mut Causes) {
     let path = Path::new("metadata");
-    match old {
-        None => name(resource, object, &path, causes),
-        Some(old) => unchanged(object, old, &path, causes),
+    let Some(old) = old else {
+        name(resource, object, &path, causes);
+        return common(resource, object, &path, causes);
+    };
+    // What all kinds have in common is checked before what each kind checks, and there once more.
+    for _ in 0..2 {
+        unchanged(object, old, &path, causes);
+        common(resource, object, &path, causes);
     }
-    common(resource, object, &path, causes);
 }
 
 fn name(resource: &Resource, object: &Value, path: &Path, causes: &mut Causes) {
