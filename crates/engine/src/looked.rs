@@ -23,11 +23,15 @@ pub(crate) struct Looked(Mutex<HashMap<(Kind, ObjectKey), Seen>>);
 struct Seen {
     uid: String,
     generation: i64,
+    /// Only of kinds whose generations are not counted: any change may be one of what is wanted.
+    version: Option<String>,
 }
 
 impl Seen {
     fn of(object: &Object) -> Self {
-        Self { uid: object.uid.clone(), generation: object.generation }
+        let Object { uid, generation, resource_version, .. } = object;
+        let version = (*generation == 0).then(|| resource_version.clone());
+        Self { uid: uid.clone(), generation: *generation, version }
     }
 }
 
@@ -37,8 +41,7 @@ impl Looked {
         known.contains_key(&(kind.clone(), key.clone()))
     }
 
-    /// Whether the object has gone or got another spec since it was read. False for what was not read;
-    /// specs of kinds whose generations are not counted are not compared.
+    /// Whether the object has gone or got another spec since it was read. False for what was not read.
     pub(crate) fn is_outdated_by(
         &self,
         kind: &Kind,
@@ -69,6 +72,11 @@ mod tests {
         with_uid("1", name, generation)
     }
 
+    fn at_version(name: &str, version: &str) -> Object {
+        let metadata = json!({ "name": name, "namespace": "n", "resourceVersion": version });
+        Object::from_value(json!({ "metadata": metadata })).unwrap()
+    }
+
     fn with_uid(uid: &str, name: &str, generation: i64) -> Object {
         let metadata =
             json!({ "name": name, "namespace": "n", "uid": uid, "generation": generation });
@@ -89,6 +97,11 @@ mod tests {
         assert!(outdated("a", Some(&with_uid("2", "a", 1))));
         assert!(outdated("a", None), "it has gone");
         assert!(!outdated("b", Some(&deployment("b", 2))), "it was not looked at");
+
+        // One without a generation, such as an account.
+        looked.found(&kind, &at_version("c", "7"));
+        assert!(!outdated("c", Some(&at_version("c", "7"))));
+        assert!(outdated("c", Some(&at_version("c", "8"))));
         assert!(!outdated("b", None));
     }
 }
