@@ -1,8 +1,8 @@
 //! Random histories of one object, written by several managers, leave the same object on both
 //! servers: fields, owners, generation, and every answer on the way.
 //!
-//! `WINDLASS_SEED` replays one history. A difference is reported with the fewest steps that show
-//! it.
+//! `WINDLASS_SEED` replays one history, `WINDLASS_HISTORIES` asks for another number of them. A
+//! difference is reported with the fewest steps that show it.
 
 mod generate;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 use generate::{Kind, Random};
 
-/// Of each kind.
+/// Of each kind, unless more are asked for.
 const HISTORIES: u64 = 8;
 const STEPS: usize = 30;
 
@@ -26,13 +26,7 @@ async fn random_histories_leave_the_same_objects() {
     // Controllers would write too, each server's at its own time.
     let servers = Server::all_without_controllers().await;
     prepare(&servers).await;
-    let seeds = match std::env::var("WINDLASS_SEED") {
-        Ok(seed) => vec![seed.parse().expect("WINDLASS_SEED is a number")],
-        Err(_) => {
-            let start = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap();
-            (start..start + HISTORIES).collect()
-        }
-    };
+    let seeds = seeds();
     let mut trials = Trials { servers: &servers, count: 0 };
     let mut failures = Vec::new();
     // One failure of each kind says enough.
@@ -49,6 +43,17 @@ async fn random_histories_leave_the_same_objects() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// One history for each of these.
+fn seeds() -> Vec<u64> {
+    let number =
+        |name| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a whole number"));
+    let now = || u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap();
+    let given = number("WINDLASS_SEED");
+    let usual = if given.is_some() { 1 } else { HISTORIES };
+    let first = given.unwrap_or_else(now);
+    (first..first + number("WINDLASS_HISTORIES").unwrap_or(usual)).collect()
 }
 
 /// The namespace and the custom kind that the histories use.

@@ -217,7 +217,7 @@ impl Version {
     /// forgiven where they have not been touched.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<Cause> {
         let causes = check::check(&self.schema, new, old, &Path::Root);
-        self.finish(causes, new, old)
+        self.finish(causes, new, old, Part::Whole)
     }
 
     /// As `validate` for a write of `/status`, which cannot answer for the rest of the object.
@@ -225,16 +225,27 @@ impl Version {
         let causes = match (self.schema.field("status"), new.get("status")) {
             (Some(schema), Some(status)) => {
                 let old = old.and_then(|old| old.get("status"));
-                check::check(schema, status, old, &Path::Root.field("status"))
+                // The texts name fields as the status itself would, the causes in full.
+                let causes = check::check(schema, status, old, &Path::Root);
+                causes.into_iter().map(causes::in_status).collect()
             }
             _ => Vec::new(),
         };
-        self.finish(causes, new, old)
+        self.finish(causes, new, old, Part::Status)
     }
 
-    fn finish(&self, mut causes: Vec<Cause>, new: &Value, old: Option<&Value>) -> Vec<Cause> {
+    fn finish(
+        &self,
+        mut causes: Vec<Cause>,
+        new: &Value,
+        old: Option<&Value>,
+        part: Part,
+    ) -> Vec<Cause> {
         if let Some(scale) = &self.scale {
-            scale.check(new, &mut causes);
+            if part == Part::Whole {
+                scale.check_spec(new, &mut causes);
+            }
+            scale.check_status(new, &mut causes);
         }
         embedded::check(&self.schema, new, &Path::Root, &mut causes);
         let twice = |object: &Value| {
@@ -255,6 +266,13 @@ impl Version {
         }
         causes
     }
+}
+
+/// What a write can answer for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Whole,
+    Status,
 }
 
 impl Column {

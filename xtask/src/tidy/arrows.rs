@@ -13,7 +13,14 @@ const ARROWS: [(&str, &[&str]); 7] = [
     ("windlass", &["windlass-api", "windlass-engine", "windlass-domains", "windlass-local"]),
     (
         "windlass-tests",
-        &["windlass-api", "windlass-engine", "windlass-domains", "windlass-local", "windlass", "xtask"],
+        &[
+            "windlass-api",
+            "windlass-engine",
+            "windlass-domains",
+            "windlass-local",
+            "windlass",
+            "xtask",
+        ],
     ),
     ("xtask", &[]),
 ];

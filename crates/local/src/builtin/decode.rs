@@ -3,7 +3,13 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 
-use super::{Resource, quantity::Quantity, time};
+use super::{
+    Resource,
+    object::{at, at_mut},
+    quantity::Quantity,
+    time,
+    validate::selectors,
+};
 use crate::types::{self, Field, Form, Scalar, Struct, Typed, Zero};
 
 /// An object as it would be printed, and the fields that it does not have.
@@ -29,12 +35,24 @@ pub fn decode_kind(
 ) -> Result<Decoded, String> {
     let mut reader = Reader { kind, path: String::new(), unknown: Vec::new() };
     let mut object = reader.value(body, typed)?;
+    forget_empty_labels(&mut object);
     if let Some(map) = object.as_object_mut() {
         map.insert("apiVersion".to_owned(), api_version.into());
         map.insert("kind".to_owned(), kind.into());
     }
     reader.unknown.sort();
     Ok(Decoded { object, unknown: reader.unknown })
+}
+
+/// They are told from none only where they are refused.
+fn forget_empty_labels(object: &mut Value) {
+    let labels = at(object, &["spec", "template", "metadata", "labels"]);
+    let empty = labels.and_then(Value::as_object).is_some_and(Map::is_empty);
+    let selector = at(object, &["spec", "selector"]);
+    if empty && selector.is_some_and(|selector| selectors::matches(selector, labels)) {
+        let metadata = at_mut(object, &["spec", "template", "metadata"]);
+        metadata.and_then(Value::as_object_mut).map(|map| map.remove("labels"));
+    }
 }
 
 /// Reads the metadata of an object of any kind in place and returns the fields that it does not have.
@@ -116,7 +134,9 @@ impl Reader<'_> {
                 }
                 None => None,
             };
-            if let Some(value) = printed(value, field, typed) {
+            let told = value.is_some() && self.tells_empty(name);
+            let value = if told { value } else { printed(value, field, typed) };
+            if let Some(value) = value {
                 out.insert(name.clone(), value);
             }
         }
@@ -131,6 +151,12 @@ impl Reader<'_> {
             }
         }
         Ok(Value::Object(out))
+    }
+
+    /// Pods that nobody could select are refused, in words that tell empty labels from none.
+    fn tells_empty(&self, name: &str) -> bool {
+        let refused = matches!(self.kind, "Deployment" | "ReplicaSet");
+        refused && self.path == "spec.template.metadata" && name == "labels"
     }
 
     fn field(&mut self, value: Value, field: &Field, typed: Typed<'_>) -> Result<Value, String> {

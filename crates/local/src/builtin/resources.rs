@@ -188,7 +188,7 @@ const APPS: Row = Row {
     generation: true,
     ..NAMESPACED
 };
-const RBAC: Row = Row { group: "rbac.authorization.k8s.io", ..NAMESPACED };
+const RBAC: Row = Row { group: "rbac.authorization.k8s.io", put_creates: true, ..NAMESPACED };
 const CLUSTER_RBAC: Row = Row { namespaced: false, ..RBAC };
 const QUESTION: Row =
     Row { verbs: &["create"], storage: Storage::Nothing, namespaced: false, ..NAMESPACED };
@@ -197,8 +197,14 @@ const AUTHORIZATION: Row = Row { group: "authorization.k8s.io", ..QUESTION };
 
 const ROWS: &[Row] = &[
     Row { kind: "ConfigMap", plural: "configmaps", short_names: &["cm"], ..NAMESPACED },
-    Row { kind: "Endpoints", plural: "endpoints", short_names: &["ep"], ..NAMESPACED },
-    Row { kind: "Event", plural: "events", short_names: &["ev"], ..NAMESPACED },
+    Row {
+        kind: "Endpoints",
+        plural: "endpoints",
+        short_names: &["ep"],
+        put_creates: true,
+        ..NAMESPACED
+    },
+    Row { kind: "Event", plural: "events", short_names: &["ev"], put_creates: true, ..NAMESPACED },
     Row {
         kind: "Namespace",
         plural: "namespaces",
@@ -260,6 +266,7 @@ const ROWS: &[Row] = &[
     Row {
         kind: "Service",
         plural: "services",
+        put_creates: true,
         short_names: &["svc"],
         categories: &["all"],
         subresources: &[STATUS],
@@ -274,6 +281,7 @@ const ROWS: &[Row] = &[
         plural: "events",
         short_names: &["ev"],
         storage: Storage::Shared { group: "", plural: "events" },
+        put_creates: true,
         ..NAMESPACED
     },
     Row { kind: "SelfSubjectReview", plural: "selfsubjectreviews", ..AUTHENTICATION },

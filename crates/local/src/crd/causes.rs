@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::path::Path;
+use super::path::{Path, ROOT};
 use crate::error::{Cause, CauseReason};
 
 pub(super) fn required(path: &Path<'_>, detail: &str) -> Cause {
@@ -61,6 +61,16 @@ pub(super) fn too_many(path: &Path<'_>, count: usize, most: u64) -> Cause {
     let items = if most == 1 { "item" } else { "items" };
     let message = format!("Too many: {count}: must have at most {most} {items}");
     Cause { reason: CauseReason::TooMany, field: path.of_cause(), message }
+}
+
+/// A cause found in a status by itself.
+pub(super) fn in_status(cause: Cause) -> Cause {
+    let field = match &*cause.field {
+        ROOT => "status".to_owned(),
+        item if item.starts_with('[') => format!("status{item}"),
+        field => format!("status.{field}"),
+    };
+    Cause { field, ..cause }
 }
 
 fn print(value: &Value) -> String {

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The root, as the field of a cause.
+pub(super) const ROOT: &str = "<nil>";
+
 /// A chain of steps down from the root; each part of a walk adds one.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Path<'a> {
@@ -29,10 +32,10 @@ impl<'a> Path<'a> {
         Path::Key(self, key)
     }
 
-    /// As the field of a cause, where the root is `<nil>`.
+    /// As the field of a cause.
     pub(super) fn of_cause(&self) -> String {
         let text = self.to_string();
-        if text.is_empty() { "<nil>".to_owned() } else { text }
+        if text.is_empty() { ROOT.to_owned() } else { text }
     }
 }
 

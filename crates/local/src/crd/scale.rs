@@ -85,22 +85,32 @@ impl ScalePaths {
         names(&self.spec_replicas).map(str::to_owned).collect()
     }
 
-    pub(super) fn check(&self, object: &Value, causes: &mut Vec<Cause>) {
-        for path in [&self.spec_replicas, &self.status_replicas] {
-            let at = Path::Text(path);
-            match count(object, path) {
-                Err(detail) => causes.push(causes::invalid(&at, &json!(0), &detail)),
-                Ok(count) if count < 0 => {
-                    let detail = "should be a non-negative integer";
-                    causes.push(causes::invalid(&at, &json!(count), detail));
-                }
-                Ok(count) if count > i64::from(i32::MAX) => {
-                    let detail = format!("should be less than or equal to {}", i32::MAX);
-                    causes.push(causes::invalid(&at, &json!(count), &detail));
-                }
-                Ok(_) => {}
-            }
+    pub(super) fn check_spec(&self, object: &Value, causes: &mut Vec<Cause>) {
+        check_count(object, &self.spec_replicas, causes);
+    }
+
+    pub(super) fn check_status(&self, object: &Value, causes: &mut Vec<Cause>) {
+        check_count(object, &self.status_replicas, causes);
+        let Some(path) = &self.label_selector else { return };
+        let found = read(object, path, "string", |value| value.is_string().then_some(()));
+        if let Err(detail) = found {
+            causes.push(causes::invalid(&Path::Text(path), &json!(""), &detail));
         }
+    }
+}
+
+fn check_count(object: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let at = Path::Text(path);
+    let count = match read(object, path, "int64", Value::as_i64) {
+        Err(detail) => return causes.push(causes::invalid(&at, &json!(0), &detail)),
+        Ok(count) => count.unwrap_or_default(),
+    };
+    if count < 0 {
+        let detail = "should be a non-negative integer";
+        causes.push(causes::invalid(&at, &json!(count), detail));
+    } else if count > i64::from(i32::MAX) {
+        let detail = format!("should be less than or equal to {}", i32::MAX);
+        causes.push(causes::invalid(&at, &json!(count), &detail));
     }
 }
 
@@ -112,12 +122,20 @@ fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     names(path).try_fold(object, |value, name| value.get(name))
 }
 
-/// Absent counts as zero; anything else but an integer is refused in Go's words.
-fn count(object: &Value, path: &str) -> Result<i64, String> {
+/// What may be absent but not of another type, which is refused in Go's words.
+fn read<T>(
+    object: &Value,
+    path: &str,
+    wanted: &str,
+    as_wanted: impl Fn(&Value) -> Option<T>,
+) -> Result<Option<T>, String> {
     let mut value = object;
     let mut passed = String::new();
     for name in names(path) {
         passed = format!("{passed}.{name}");
+        if value.is_null() {
+            return Ok(None);
+        }
         if !value.is_object() {
             return Err(format!(
                 "{passed} accessor error: {} is of the type {}, expected map[string]interface{{}}",
@@ -127,12 +145,12 @@ fn count(object: &Value, path: &str) -> Result<i64, String> {
         }
         match value.get(name) {
             Some(next) => value = next,
-            None => return Ok(0),
+            None => return Ok(None),
         }
     }
-    value.as_i64().ok_or_else(|| {
+    as_wanted(value).map(Some).ok_or_else(|| {
         let (shown, kind) = (shown(value), go_type(value));
-        format!("{passed} accessor error: {shown} is of the type {kind}, expected int64")
+        format!("{passed} accessor error: {shown} is of the type {kind}, expected {wanted}")
     })
 }
 

@@ -56,8 +56,10 @@ impl Served {
                 (object, decoded.unknown)
             }
             Source::Custom(custom) => {
+                let merged = (nulls == Nulls::Kept).then(|| value.get("metadata").cloned());
                 let mut unknown = builtin::decode_metadata(&mut value)
                     .map_err(|text| self.not_this_kind(&text))?;
+                keep_empty(&mut value, merged.flatten());
                 unknown.extend(custom.version().prune(&mut value));
                 if nulls == Nulls::Dropped {
                     custom.version().drop_nulls(&mut value);
@@ -155,6 +157,19 @@ impl Served {
             }
             Validation::Warn => Ok(problems),
             _ => Ok(Vec::new()),
+        }
+    }
+}
+
+/// What an apply leaves empty is stored so, and counts as a change, though nobody sees it.
+fn keep_empty(object: &mut Value, merged: Option<Value>) {
+    let Some(Value::Object(merged)) = merged else { return };
+    if let Some(metadata) = metadata_mut(object) {
+        for name in ["annotations", "finalizers", "labels", "ownerReferences"] {
+            let merged = merged.get(name).filter(|_| !metadata.contains_key(name));
+            if let Some(value) = merged {
+                metadata.insert(name.to_owned(), value.clone());
+            }
         }
     }
 }

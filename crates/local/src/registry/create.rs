@@ -88,6 +88,10 @@ impl Registry {
         stamp(tx, served, &mut object)?;
         self.on_create(tx, target, &mut object, write)?;
         served.validate(&object, None)?;
+        // Whoever asks by name has asked for a change.
+        if !target.name.is_empty() {
+            self.check_may_create(target, write)?;
+        }
         let key = target.key_of(meta(&object, "name"));
         if tx.get(&key).is_some() {
             return Err(Error::AlreadyExists(served.subject(key.name())));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, Body, Registry, Target, Write, body::meta};
 use crate::{
-    auth::{self, Escalation, Rbac, Reviewer, TokenRequest, Tokens, User},
+    auth::{self, Attributes, Escalation, Rbac, Reviewer, TokenRequest, Tokens, User},
     builtin,
     error::{Error, Subject},
     store::{Key, State, Transaction},
@@ -103,6 +103,28 @@ impl Registry {
                 Error::NotFound(Subject::new(GROUP, plural, &name))
             }
         })
+    }
+
+    /// The right to change objects does not include that to make them.
+    pub(super) fn check_may_create(&self, target: &Target, write: &Write) -> Result<(), Error> {
+        if self.settings.allows_everything {
+            return Ok(());
+        }
+        let resource = &target.served.resource;
+        let wish = Attributes {
+            verb: "create",
+            target: auth::Target::Resource {
+                group: &resource.group,
+                resource: &resource.plural,
+                subresource: "",
+                namespace: &target.namespace,
+                name: &target.name,
+            },
+        };
+        match self.rights().allows(&write.user, &wish) {
+            true => Ok(()),
+            false => Err(Error::forbidden(target.subject(), auth::denial(&write.user, &wish))),
+        }
     }
 
     /// Who bears this token, and for which of the audiences.

@@ -45,6 +45,9 @@ impl Registry {
                 if !target.served.resource.put_creates || !target.subresource.is_empty() {
                     return Err(Error::NotFound(target.subject()));
                 }
+                if !meta(&object, "uid").is_empty() {
+                    return Err(other_uid(&target, meta(&object, "uid"), ""));
+                }
                 let body = registry.create_in(tx, &target, object, &write, Owners::Compare)?;
                 return Ok((true, body));
             };
@@ -122,7 +125,11 @@ impl Registry {
             tx.remove(&key);
             return Ok(new);
         }
-        if apply::same_but_times(before, &new) {
+        let unchanged = match old.has_unprinted() {
+            true => old.is_stored_as(&new),
+            false => apply::same_but_times(before, &new),
+        };
+        if unchanged {
             return Ok(before.clone());
         }
         check_depth(&new)?;
@@ -164,6 +171,15 @@ fn check_version_given(target: &Target, object: &Value) -> Result<(), Error> {
     Err(Error::invalid(target.subject(), cause))
 }
 
+fn other_uid(target: &Target, wanted: &str, found: &str) -> Error {
+    Error::Conflict {
+        subject: target.subject(),
+        text: format!(
+            "Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+        ),
+    }
+}
+
 fn check_preconditions(
     target: &Target,
     old: &Object,
@@ -173,13 +189,7 @@ fn check_preconditions(
     let uid = meta(new, "uid");
     if !uid.is_empty() && uid != old.uid() {
         return Err(match from {
-            From::Put => Error::Conflict {
-                subject: target.subject(),
-                text: format!(
-                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-                    old.uid()
-                ),
-            },
+            From::Put => other_uid(target, uid, old.uid()),
             From::Patch => {
                 let message = format!("Invalid value: {uid:?}: field is immutable");
                 target.invalid(CauseReason::Invalid, "metadata.uid", message)

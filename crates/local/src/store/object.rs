@@ -44,6 +44,18 @@ pub struct Object {
 }
 
 const START: &[u8] = br#"{"metadata":{"#;
+/// Not printed when they hold nothing, as an apply may leave them in a custom object.
+const UNPRINTED: [&str; 4] = ["annotations", "finalizers", "labels", "ownerReferences"];
+
+fn is_printed((name, value): (&String, &Value)) -> bool {
+    let is_empty = match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    };
+    !is_empty || !UNPRINTED.contains(&name.as_str())
+}
 
 impl Object {
     /// Takes out what is not stored. An object without metadata gets an empty one.
@@ -104,6 +116,16 @@ impl Object {
         self.metadata()?.get("labels")?.as_object()
     }
 
+    /// Whether it holds something that no reader sees.
+    pub fn has_unprinted(&self) -> bool {
+        !self.metadata().into_iter().flatten().all(is_printed)
+    }
+
+    /// Whether this value, unprinted parts included, is what is stored.
+    pub fn is_stored_as(&self, value: &Value) -> bool {
+        Self::new(value.clone(), self.version).value == self.value
+    }
+
     /// Whole, as a reader of this version knows it.
     pub fn to_value(&self, api_version: &str, kind: &str) -> Value {
         let mut value = self.value.clone();
@@ -111,6 +133,7 @@ impl Object {
             map.insert("apiVersion".into(), api_version.into());
             map.insert("kind".into(), kind.into());
             if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.retain(|name, value| is_printed((name, value)));
                 metadata.insert("resourceVersion".into(), self.version.to_string().into());
             }
         }
@@ -140,7 +163,7 @@ fn print(value: &Value) -> Bytes {
     let empty = Map::new();
     let map = value.as_object().unwrap_or(&empty);
     let metadata = map.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
-    print_fields(metadata.iter(), &mut out);
+    print_fields(metadata.iter().filter(|field| is_printed(*field)), &mut out);
     out.push(b'}');
     let others: Vec<_> = map.iter().filter(|(name, _)| *name != "metadata").collect();
     if !others.is_empty() {

@@ -162,3 +162,26 @@ fn defaulting_twice_changes_nothing() {
         assert_eq!(object, case["answer"]);
     }
 }
+
+#[test]
+fn empty_labels_of_a_template_are_told_from_none() {
+    let deployments = resource("apps", "v1", "deployments").expect("deployments are served");
+    let words = |labels: Value, selector: Value| {
+        let template = json!({ "metadata": { "labels": labels }, "spec": {
+            "containers": [{ "name": "c", "image": "i" }],
+        } });
+        let spec = json!({ "selector": selector, "template": template });
+        let given = json!({ "metadata": { "name": "x" }, "spec": spec });
+        let object = create(deployments, &given, &Value::Null);
+        let template = &object["spec"]["template"]["metadata"];
+        (validate(deployments, &object, None), template.get("labels").cloned())
+    };
+    let app = json!({ "matchLabels": { "app": "a" } });
+    for (labels, shown) in [(json!({}), "{}"), (Value::Null, "null")] {
+        let (causes, _) = words(labels, app.clone());
+        let want = format!("Invalid value: {shown}: `selector` does not match template `labels`");
+        assert_eq!(causes[0].message, want);
+    }
+    let absent = json!({ "matchExpressions": [{ "key": "a", "operator": "DoesNotExist" }] });
+    assert_eq!(words(json!({}), absent), (Vec::new(), None));
+}

@@ -84,7 +84,7 @@ fn selected_template(spec: &Value, path: &Path, causes: &mut Causes) {
 }
 
 fn mismatch(labels: Option<&Value>, path: &Path, causes: &mut Causes) {
-    let labels = labels.cloned().unwrap_or_else(|| json!({}));
+    let labels = labels.cloned().unwrap_or(Value::Null);
     let path = path.child("metadata").child("labels");
     causes.invalid(&path, labels, "`selector` does not match template `labels`");
 }

@@ -421,9 +421,7 @@ fn a_write_of_the_status_answers_for_the_status_only() {
     let new = json!({"spec": {}, "status": {"n": "x"}});
     assert_eq!(
         lines(&only(&definition).validate_status(&new, Some(&old))),
-        [
-            "status.n: Invalid value: \"string\": status.n in body must be of type integer: \"string\""
-        ]
+        ["status.n: Invalid value: \"string\": n in body must be of type integer: \"string\""]
     );
     assert!(
         only(&definition)
