@@ -26,13 +26,6 @@ const KNOWN_FORMAT: u64 = 1;
 /// Bytes of pages that are kept. All objects are in memory anyway and are read once only.
 const CACHE: usize = 4 << 20;
 
-/// Everything in the file.
-struct Stored {
-    format: u64,
-    version: u64,
-    rows: Vec<(String, Vec<u8>)>,
-}
-
 pub(super) struct Disk {
     database: Database,
 }
@@ -130,33 +123,31 @@ fn guarded<T>(path: &Path, open: impl FnOnce() -> Result<T, Error>) -> Result<T,
 }
 
 fn load(database: &impl ReadableDatabase) -> Result<State, Error> {
-    let stored = read_all(database).map_err(|error| Error::Read(Box::new(error)))?;
-    let Some(stored) = stored else { return Ok(State::new(0)) };
-    if stored.format != KNOWN_FORMAT {
-        return Err(Error::Format { found: stored.format, known: KNOWN_FORMAT });
+    let read = database.begin_read().map_err(cannot_read)?;
+    let meta = match read.open_table(META) {
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(State::new(0)),
+        meta => meta.map_err(cannot_read)?,
+    };
+    let number = |name| {
+        let found = meta.get(name).map_err(cannot_read)?;
+        Ok::<_, Error>(found.map_or(0, |found| found.value()))
+    };
+    let found = number(FORMAT)?;
+    if found != KNOWN_FORMAT {
+        return Err(Error::Format { found, known: KNOWN_FORMAT });
     }
-    let mut state = State::new(stored.version);
-    for (key, bytes) in stored.rows {
-        let (key, object) = parse(&key, &bytes)?;
+    let mut state = State::new(number(VERSION)?);
+    let objects = read.open_table(OBJECTS).map_err(cannot_read)?;
+    for row in objects.iter().map_err(cannot_read)? {
+        let (key, value) = row.map_err(cannot_read)?;
+        let (key, object) = parse(key.value(), value.value())?;
         state.set(&key, Some(Arc::new(object)));
     }
     Ok(state)
 }
 
-fn read_all(database: &impl ReadableDatabase) -> Result<Option<Stored>, redb::Error> {
-    let read = database.begin_read()?;
-    let meta = match read.open_table(META) {
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
-        meta => meta?,
-    };
-    let number = |name| Ok::<_, redb::Error>(meta.get(name)?.map_or(0, |found| found.value()));
-    let (format, version) = (number(FORMAT)?, number(VERSION)?);
-    let mut rows = Vec::new();
-    for row in read.open_table(OBJECTS)?.iter()? {
-        let (key, value) = row?;
-        rows.push((key.value().to_owned(), value.value().to_owned()));
-    }
-    Ok(Some(Stored { format, version, rows }))
+fn cannot_read(error: impl Into<redb::Error>) -> Error {
+    Error::Read(Box::new(error.into()))
 }
 
 fn builder() -> redb::Builder {
