@@ -31,15 +31,28 @@ pub(crate) struct Flags {
 /// That nothing runs is what was wanted, so it is no failure.
 pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
     let dir = flags.home.path()?;
-    let Some(holder) = lock::holder(&dir)? else {
-        println!("nothing is up on {}", dir.display());
-        return Ok(());
-    };
+    if let Some(holder) = lock::holder(&dir)? {
+        return end(&dir, holder);
+    }
+    // Whoever names no directory may mean the one that `up --ephemeral` has made.
+    let others = if flags.home.is_usual() { home::ephemeral() } else { Vec::new() };
+    match others.as_slice() {
+        [] => println!("nothing is up on {}", dir.display()),
+        [(dir, holder)] => end(dir, *holder)?,
+        several => {
+            let commands: Vec<_> = several.iter().map(|(dir, _)| home::down(dir)).collect();
+            anyhow::bail!("several are up; end one by\n{}", commands.join("\n"));
+        }
+    }
+    Ok(())
+}
+
+fn end(dir: &Path, holder: Holder) -> anyhow::Result<()> {
     let process = holder.process.ok_or_else(|| {
         anyhow!("what is up on {} cannot be seen from here, as out of a container", dir.display())
     })?;
     terminate(process)?;
-    await_end(&dir, holder)?;
+    await_end(dir, holder)?;
     println!("ended process {process}, which was up on {}", dir.display());
     Ok(())
 }

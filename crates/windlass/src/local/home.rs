@@ -3,19 +3,25 @@
 use std::{
     env,
     ffi::OsString,
+    fs,
+    os::unix::fs::MetadataExt,
     path::{self, Path, PathBuf},
 };
 
 use anyhow::Context;
 use clap::Args;
+use rustix::process::geteuid;
 use tempfile::TempDir;
 use windlass_local::auth::private_dir;
 
 use super::{
-    lock::{Holder, Lock},
+    lock::{self, Holder, Lock},
     shell,
 };
 use crate::exit::BadInput;
+
+/// Of the names of temporary directories.
+const PREFIX: &str = "windlass-";
 
 #[derive(Debug, Clone, Args)]
 #[group(id = "home")]
@@ -34,13 +40,28 @@ impl Flags {
         path::absolute(&path).with_context(|| format!("cannot use {}", path.display()))
     }
 
+    pub(super) fn is_usual(&self) -> bool {
+        self.dir.is_none()
+    }
+
     /// The command that ends what runs there.
-    pub(super) fn down(&self) -> anyhow::Result<String> {
-        Ok(if self.dir.is_none() { "windlass down".to_owned() } else { down(&self.path()?) })
+    fn down(&self) -> anyhow::Result<String> {
+        Ok(if self.is_usual() { "windlass down".to_owned() } else { down(&self.path()?) })
     }
 }
 
-fn down(path: &Path) -> String {
+/// The directories of ephemeral clusters of this user that run now.
+pub(super) fn ephemeral() -> Vec<(PathBuf, Holder)> {
+    let entries = fs::read_dir(env::temp_dir()).into_iter().flatten().flatten();
+    let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
+    let user = geteuid().as_raw();
+    let own = named.filter(|entry| entry.metadata().is_ok_and(|meta| meta.uid() == user));
+    // What cannot be looked into is none of them.
+    let held = own.filter_map(|entry| Some((entry.path(), lock::holder(&entry.path()).ok()??)));
+    held.collect()
+}
+
+pub(super) fn down(path: &Path) -> String {
     format!("windlass down --dir {}", shell::word(path))
 }
 
@@ -73,7 +94,7 @@ impl Home {
     /// Nothing is left of it at the end.
     pub(super) fn ephemeral() -> anyhow::Result<Self> {
         let temporary = tempfile::Builder::new()
-            .prefix("windlass-")
+            .prefix(PREFIX)
             .tempdir()
             .context("cannot make a temporary directory")?;
         let path = path::absolute(temporary.path())?;

@@ -106,18 +106,25 @@ async fn an_ephemeral_one_leaves_nothing() {
 }
 
 #[test]
-fn ephemeral_ones_run_side_by_side_and_down_ends_the_one_that_is_named() {
+fn ephemeral_ones_run_side_by_side_and_down_ends_the_one_that_is_meant() {
     let world = World::new();
     let mut one = world.up(&["--ephemeral"]);
-    let other = world.up(&["--ephemeral"]);
-    let command = one.said[2].split('`').nth(1).unwrap().to_owned();
-    let arguments: Vec<&str> = command.split(' ').skip(1).collect();
+    let mut other = world.up(&["--ephemeral"]);
+    let command = |up: &Up| up.said[2].split('`').nth(1).unwrap().to_owned();
+    let (end_one, end_other) = (command(&one), command(&other));
+
+    let which = world.run(&["down"]);
+    assert_eq!((which.code, which.out.as_str()), (Some(1), ""));
+    assert!(which.err.contains(&end_one) && which.err.contains(&end_other), "{}", which.err);
+
+    let arguments: Vec<&str> = end_one.split(' ').skip(1).collect();
     assert_eq!(&arguments[..2], &["down", "--dir"]);
-    let down = world.run(&arguments);
-    assert_eq!(down.code, Some(0), "{}", down.err);
-    assert!(down.out.starts_with(&format!("ended process {}", one.id())), "{}", down.out);
-    assert!(one.wait().success());
-    other.terminate();
+    for (arguments, up) in [(&arguments[..], &mut one), (&["down"], &mut other)] {
+        let down = world.run(arguments);
+        assert_eq!(down.code, Some(0), "{}", down.err);
+        assert!(down.out.starts_with(&format!("ended process {}", up.id())), "{}", down.out);
+        assert!(up.wait().success());
+    }
 }
 
 #[tokio::test]
