@@ -14,3 +14,4 @@ mod lifecycle;
 mod operator;
 mod refused;
 mod running;
+mod wait;

@@ -15,7 +15,10 @@ use windlass_api::serving::zerfoo_inference_service::{
     ZerfooInferenceService, ZerfooInferenceServiceSpec,
 };
 
-use crate::running::{World, client, until};
+use crate::{
+    running::{World, client},
+    wait::until,
+};
 
 const ACCOUNT: &str = "system:serviceaccount:windlass-system:windlass";
 

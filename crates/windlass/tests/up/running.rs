@@ -3,14 +3,12 @@
 use std::{
     ffi::OsStr,
     fs::{self, File},
-    future::Future,
     io::{BufRead, BufReader},
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc,
     thread,
-    time::{Duration, Instant},
 };
 
 use kube::{
@@ -20,9 +18,7 @@ use kube::{
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// Generous, because the machine may be busy; a passing test never waits that long.
-const DEADLINE: Duration = Duration::from_secs(120);
-const PAUSE: Duration = Duration::from_millis(20);
+use crate::wait::{self, DEADLINE};
 
 /// A home of its own for every test, so that none touches the user's.
 pub(crate) struct World {
@@ -148,14 +144,9 @@ impl Up {
     }
 
     pub(crate) fn wait(&mut self) -> ExitStatus {
-        let started = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(started.elapsed() < DEADLINE, "it does not end: {}", self.log());
-            thread::sleep(PAUSE);
-        }
+        let log = self.log.clone();
+        let ask = || self.child.try_wait().unwrap().ok_or(&log);
+        wait::blocking("end of it", ask)
     }
 }
 
@@ -173,19 +164,4 @@ pub(crate) async fn client(kubeconfig: &Path, change: impl FnOnce(&mut Config)) 
     let mut config = Config::from_custom_kubeconfig(file, &options).await.unwrap();
     change(&mut config);
     Client::try_from(config).unwrap()
-}
-
-/// Asks until there is an answer.
-pub(crate) async fn until<T, F>(what: &str, mut ask: impl FnMut() -> F) -> T
-where
-    F: Future<Output = Result<T, String>>,
-{
-    let started = Instant::now();
-    loop {
-        match ask().await {
-            Ok(value) => return value,
-            Err(seen) if started.elapsed() > DEADLINE => panic!("no {what}; last seen: {seen}"),
-            Err(_) => tokio::time::sleep(PAUSE).await,
-        }
-    }
 }
