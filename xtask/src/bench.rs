@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: how fast the operator is, measured against what the API server can take.
+//! `cargo xtask bench`: how fast the operator is, measured against what the API server can take, and
+//! how soon a local cluster is there.
 //!
 //! [`arguments`] is always there. The rest needs a client of the API, which `cargo xtask` is built
 //! without: it hands over to a build of itself that has it, and that is as optimised as the
@@ -22,6 +23,8 @@ mod report;
 #[cfg(feature = "bench")]
 mod site;
 #[cfg(feature = "bench")]
+mod up;
+#[cfg(feature = "bench")]
 mod work;
 #[cfg(feature = "bench")]
 mod writer;
@@ -31,7 +34,7 @@ use std::{os::unix::process::CommandExt, process::Stdio};
 use anyhow::{Context, Result, anyhow};
 
 use crate::workspace::{cargo, project_root};
-use arguments::Arguments;
+use arguments::{Arguments, Starts};
 
 pub const HELP: &str = "\
 cargo xtask bench converge --services N [OPTIONS]
@@ -54,6 +57,18 @@ The fields are explained in CONTRIBUTING.md.
   --rest SECONDS     how long to count writes while there is nothing to do; default: 30
   --debug            debug builds, for trying the benchmark itself; the times mean nothing
 
+
+cargo xtask bench up [OPTIONS]
+
+How soon after its start `windlass up` answers a request, how soon it says that it is up, with our
+kinds installed, and how much memory it has when nothing happens: with an empty directory, and with a
+store that holds objects. Prints one line of JSON.
+
+  --starts N         how often, each; default: 9
+  --objects N        ConfigMaps in the store; default: 1000
+  --rest SECONDS     how long nothing happens before memory is read; default: 5
+  --debug            as above
+
 Without --debug the first run compiles release builds, which takes minutes. WINDLASS_BIN names a
 program to measure instead of the one built here.
 ";
@@ -61,26 +76,58 @@ program to measure instead of the one built here.
 /// Tells a build of ourselves that it is the one to measure.
 const MEASURE: &str = "WINDLASS_BENCH_MEASURE";
 
+/// What can be measured.
+#[cfg_attr(not(feature = "bench"), allow(dead_code, reason = "only measuring looks inside"))]
+enum Wanted {
+    Converge(Arguments),
+    Up(Starts),
+}
+
+impl Wanted {
+    fn parse(what: &str, arguments: &[&str]) -> Result<Self, String> {
+        match what {
+            "converge" => Arguments::parse(arguments).map(Self::Converge),
+            "up" => Starts::parse(arguments).map(Self::Up),
+            _ => Err(format!("cannot measure {what:?}")),
+        }
+    }
+
+    fn is_debug(&self) -> bool {
+        match self {
+            Self::Converge(arguments) => arguments.debug,
+            Self::Up(starts) => starts.debug,
+        }
+    }
+
+    #[cfg(feature = "bench")]
+    fn measure(&self) -> Result<()> {
+        match self {
+            Self::Converge(arguments) => converge::run(arguments),
+            Self::Up(starts) => up::run(starts),
+        }
+    }
+}
+
 /// Measures, or hands over to the build that does.
-pub fn run(arguments: &[&str]) -> Result<bool> {
-    let parsed = Arguments::parse(arguments)
+pub fn run(what: &str, arguments: &[&str]) -> Result<bool> {
+    let wanted = Wanted::parse(what, arguments)
         .map_err(|problem| anyhow!("{problem}; see `cargo xtask bench --help`"))?;
     #[cfg(feature = "bench")]
-    if parsed.debug || std::env::var_os(MEASURE).is_some() {
-        return converge::run(&parsed).map(|()| true);
+    if wanted.is_debug() || std::env::var_os(MEASURE).is_some() {
+        return wanted.measure().map(|()| true);
     }
-    hand_over(arguments, parsed.debug)
+    hand_over(what, arguments, wanted.is_debug())
 }
 
 /// Replaces this process, so that there is none in between to be interrupted.
-fn hand_over(arguments: &[&str], debug: bool) -> Result<bool> {
+fn hand_over(what: &str, arguments: &[&str], debug: bool) -> Result<bool> {
     let mut command = cargo();
     command.args(["run", "--quiet", "--locked", "--package", "xtask", "--features", "bench"]);
     command.arg("--manifest-path").arg(project_root().join("Cargo.toml"));
     if !debug {
         command.arg("--release");
     }
-    command.args(["--", "bench", "converge"]).args(arguments);
+    command.args(["--", "bench", what]).args(arguments);
     let error = command.env(MEASURE, "1").stdin(Stdio::null()).exec();
     Err(error).context("cannot run `cargo run`")
 }

@@ -20,6 +20,7 @@ cargo xtask COMMAND
   demo [--once]              the operator at work on a real control plane; `demo --help`
   bench converge --services N
                              how fast it is, as one line of JSON; `bench --help`
+  bench up                   how soon `windlass up` answers and what it holds, likewise
 
   check                      format, tidy rules, lints, generated files, dependencies
   tidy                       the tidy rules alone
@@ -52,11 +53,11 @@ fn main() -> ExitCode {
             print!("{}", demo::HELP);
             Ok(true)
         }
-        ["bench", "--help" | "-h"] | ["bench", "converge", "--help" | "-h"] => {
+        ["bench", "--help" | "-h"] | ["bench", "converge" | "up", "--help" | "-h"] => {
             print!("{}", bench::HELP);
             Ok(true)
         }
-        ["bench", "converge", rest @ ..] => bench::run(rest),
+        ["bench", what, rest @ ..] => bench::run(what, rest),
         ["demo"] => demo::run(false),
         ["demo", "--once"] => demo::run(true),
         ["check"] => check::run().map(|()| true),

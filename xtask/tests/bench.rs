@@ -108,3 +108,23 @@ fn an_interrupted_run_leaves_nothing_behind() {
     assert_eq!(said, ["xtask: interrupted"]);
     assert!(!folder.exists() && processes_with(&folder.to_string_lossy()) == 0);
 }
+
+#[test]
+fn starts_are_measured_with_and_without_a_store() {
+    let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args(["bench", "up", "--debug", "--starts", "2", "--objects", "5", "--rest", "0"])
+        .env("WINDLASS_BIN", binary().unwrap())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["starts"], &report["objects"]), (&2.into(), &5.into()));
+    for part in ["fresh", "existing"] {
+        let figures = &report[part];
+        let answered = &figures["start_to_first_answer_ms"];
+        assert!(answered["median"].as_f64().unwrap() > 0.0, "{report}");
+        assert!(answered["worst"].as_f64() >= answered["median"].as_f64(), "{report}");
+        assert!(figures["start_to_ready_ms"]["median"].is_number(), "{report}");
+        assert!(figures["idle_rss_mb"].as_f64().unwrap() > 1.0, "{report}");
+    }
+}

@@ -10,8 +10,10 @@ mod state;
 mod writer;
 
 use std::{
+    convert::Infallible,
     path::Path,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
+    sync::{self, Arc, Mutex, PoisonError, RwLock, RwLockReadGuard},
+    time::Duration,
 };
 
 use jiff::Timestamp;
@@ -29,6 +31,10 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 pub enum Error {
     #[error("cannot open the store {path}")]
     Open { path: String, source: Box<redb::Error> },
+    #[error("cannot read the store {path}: it is damaged")]
+    Damaged { path: String },
+    #[error("another process uses the store {path}")]
+    InUse { path: String },
     #[error("cannot read the store")]
     Read(#[source] Box<redb::Error>),
     #[error("the store holds {key}, which is not an object")]
@@ -58,6 +64,8 @@ pub enum Mode {
 pub struct Store {
     shared: Arc<Shared>,
     jobs: mpsc::UnboundedSender<writer::Job>,
+    /// Hung up when the writer has let go of the file.
+    ended: Arc<Mutex<sync::mpsc::Receiver<Infallible>>>,
 }
 
 /// What the writer and the readers have in common.
@@ -78,25 +86,40 @@ impl Shared {
 impl Store {
     /// The file is made if it is missing, readable by its owner only.
     pub fn open(path: &Path, clock: Clock) -> Result<Self, Error> {
-        Self::start(disk::Disk::open(path)?, clock)
+        let (disk, state) = disk::Disk::open(path)?;
+        Self::start(disk, state, clock)
     }
 
     /// The same code on memory, gone when dropped.
     pub fn in_memory(clock: Clock) -> Result<Self, Error> {
-        Self::start(disk::Disk::in_memory()?, clock)
+        let disk = disk::Disk::in_memory()?;
+        let state = disk.load()?;
+        Self::start(disk, state, clock)
     }
 
-    fn start(disk: disk::Disk, clock: Clock) -> Result<Self, Error> {
-        let state = disk.load()?;
+    fn start(disk: disk::Disk, state: State, clock: Clock) -> Result<Self, Error> {
         let newest = watch::Sender::new(Some(state.version()));
         let shared = Arc::new(Shared { state: RwLock::new(state), newest, clock });
         let (jobs, waiting) = mpsc::unbounded_channel();
         let writer = writer::Writer::new(shared.clone(), disk, waiting);
+        let (running, ended) = sync::mpsc::channel();
         std::thread::Builder::new()
             .name("store".into())
-            .spawn(move || writer.run())
+            .spawn(move || {
+                writer.run();
+                drop(running);
+            })
             .map_err(Error::Writer)?;
-        Ok(Self { shared, jobs })
+        Ok(Self { shared, jobs, ended: Arc::new(Mutex::new(ended)) })
+    }
+
+    /// Waits until the file is closed, which it is once no other handle is left; whether that came
+    /// to pass in time. Nothing that was answered depends on it.
+    pub fn close(self, patience: Duration) -> bool {
+        let Self { jobs, ended, .. } = self;
+        drop(jobs);
+        let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.recv_timeout(patience) == Err(sync::mpsc::RecvTimeoutError::Disconnected)
     }
 
     pub fn now(&self) -> Timestamp {

@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{config, install, names, operator, render};
+use crate::{config, install, local, names, operator, render};
 
 /// Serves AI models on Kubernetes: artifacts, disaggregated serving, a catalogue, autoscaling.
 #[derive(Debug, Parser)]
@@ -16,6 +16,10 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run an API of its own and the controllers on it, on this machine and without a cluster
+    Up(Box<local::UpFlags>),
+    /// End what `up` runs
+    Down(local::DownFlags),
     /// Run the controllers against the current kubeconfig or the cluster the program runs in
     Operator(Box<operator::Flags>),
     /// Print the objects that manifests become, without a cluster
@@ -48,6 +52,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let cli = Cli::parse_from(config::expand(go_style(arguments))?);
     match cli.command {
+        Command::Up(flags) => local::up(*flags),
+        Command::Down(flags) => local::down(&flags),
         Command::Operator(flags) => operator::run(*flags),
         Command::Render(flags) => render::run(&flags),
         Command::Crds => crate::output::print_yaml(&windlass_api::crds()),

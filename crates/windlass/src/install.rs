@@ -9,16 +9,20 @@ use serde_json::Value;
 
 use crate::{names, output};
 
+pub(crate) use objects::NAME as ACCOUNT;
 pub(crate) use rights::rules_in as rules;
 pub(crate) use users::roles as user_roles;
+
+const NAMESPACE: &str = "windlass-system";
+const IMAGE: &str = concat!("ghcr.io/windlass/windlass:", env!("CARGO_PKG_VERSION"));
 
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// Namespace that the operator runs in
-    #[arg(short, long, default_value = "windlass-system", value_parser = names::dns_label)]
+    #[arg(short, long, default_value = NAMESPACE, value_parser = names::dns_label)]
     pub(crate) namespace: String,
     /// Image of the operator
-    #[arg(long, default_value = concat!("ghcr.io/windlass/windlass:", env!("CARGO_PKG_VERSION")), value_parser = names::image)]
+    #[arg(long, default_value = IMAGE, value_parser = names::image)]
     pub(crate) image: String,
     /// Operators to run; one leads, the others stand by
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..))]
@@ -26,6 +30,17 @@ pub(crate) struct Flags {
     /// Namespaces to watch, comma-separated; the rights are then limited to them. All if not given
     #[arg(long, value_delimiter = ',', value_parser = names::dns_label)]
     pub(crate) watch_namespaces: Vec<String>,
+}
+
+impl Default for Flags {
+    fn default() -> Self {
+        Self {
+            namespace: NAMESPACE.to_owned(),
+            image: IMAGE.to_owned(),
+            replicas: 1,
+            watch_namespaces: Vec::new(),
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -47,6 +62,13 @@ pub(crate) enum Scope {
 }
 
 pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
+    let mut documents = prerequisites(flags)?;
+    documents.push(serde_json::to_value(objects::deployment(flags))?);
+    output::print_yaml(&documents)
+}
+
+/// All that the operator needs before it runs, in the order in which it may be applied.
+pub(crate) fn prerequisites(flags: &Flags) -> serde_json::Result<Vec<Value>> {
     let mut documents: Vec<Value> = vec![serde_json::to_value(objects::namespace(flags))?];
     for definition in windlass_api::crds() {
         documents.push(serde_json::to_value(definition)?);
@@ -56,6 +78,5 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
     for role in user_roles() {
         documents.push(serde_json::to_value(role)?);
     }
-    documents.push(serde_json::to_value(objects::deployment(flags))?);
-    output::print_yaml(&documents)
+    Ok(documents)
 }

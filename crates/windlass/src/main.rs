@@ -9,6 +9,7 @@ mod documents;
 mod exit;
 mod install;
 mod kinds;
+mod local;
 mod names;
 mod operator;
 mod output;

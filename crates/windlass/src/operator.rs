@@ -3,7 +3,7 @@
 mod access;
 mod client;
 mod flags;
-mod logging;
+pub(crate) mod logging;
 mod server;
 mod tls;
 
@@ -25,7 +25,7 @@ use windlass_engine::{
     queue::Delays,
 };
 
-pub(crate) use flags::Flags;
+pub(crate) use flags::{Flags, Work};
 
 use crate::kinds::Visitor;
 
@@ -33,7 +33,7 @@ use crate::kinds::Visitor;
 const GRACE: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
-    logging::start(&flags.logging)?;
+    logging::start(&flags.logging, &flags.zap, logging::Usual::OPERATOR)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(operate(flags))
 }
@@ -42,20 +42,54 @@ async fn operate(flags: Flags) -> anyhow::Result<()> {
     let metrics = Metrics::default();
     let mut registry = Registry::default();
     metrics.register(&mut registry);
-    let client::Cluster { client, watching, namespace } =
-        client::connect(&flags, metrics.clone()).await?;
+    let cluster = client::connect(&flags, metrics.clone()).await?;
 
     let stop = stop_on_signal()?;
-    let apis = Apis::new(
-        flags.enabled().into_iter().flat_map(|kind| kind.visit(&flags.kinds, OptionalKinds)),
-    );
     let pulse = server::Pulse::default();
     server::serve_probes(&flags.health_probe_bind_address, pulse.clone()).await?;
-    server::serve_metrics(&flags.metrics, registry, client.clone()).await?;
+    server::serve_metrics(&flags.metrics, registry, cluster.client.clone()).await?;
+    let leases = flags.leases(&cluster.namespace);
+    let Flags { work, watch_namespaces: namespaces, .. } = flags;
+    control(Setup { cluster, work, namespaces, leases, metrics, pulse, stop }).await;
+    Ok(())
+}
+
+/// The controllers on an API in this process that knows them as who they are; until told to stop.
+pub(crate) async fn operate_within(
+    api: axum::Router,
+    namespace: &str,
+    work: Work,
+    stop: CancellationToken,
+) {
+    let metrics = Metrics::default();
+    let cluster = client::within(api, namespace, metrics.clone());
+    let (namespaces, leases, pulse) = (Vec::new(), None, server::Pulse::default());
+    control(Setup { cluster, work, namespaces, leases, metrics, pulse, stop }).await;
+}
+
+/// What the controllers are given, wherever they run.
+struct Setup {
+    cluster: client::Cluster,
+    work: Work,
+    /// All if empty.
+    namespaces: Vec<String>,
+    /// Namespaces and names; `None` if leadership does not matter.
+    leases: Option<Vec<(String, String)>>,
+    metrics: Metrics,
+    pulse: server::Pulse,
+    stop: CancellationToken,
+}
+
+async fn control(setup: Setup) {
+    let Setup { cluster, work, namespaces, leases, metrics, pulse, stop } = setup;
+    let client = cluster.client;
+    let apis = Apis::new(
+        work.enabled().into_iter().flat_map(|kind| kind.visit(&work.kinds, OptionalKinds)),
+    );
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "operator starts");
 
     if stop.run_until_cancelled(first_contact(&client, &apis)).await.is_none() {
-        return Ok(());
+        return;
     }
     let missing = apis.missing();
     if !missing.is_empty() {
@@ -66,19 +100,19 @@ async fn operate(flags: Flags) -> anyhow::Result<()> {
     let identity = flags::identity();
     let runtime = Runtime {
         client: client.clone(),
-        watching,
+        watching: cluster.watching,
         apis,
         metrics: metrics.clone(),
         clock: Arc::new(Timestamp::now),
         instance: identity.clone(),
-        namespaces: flags.watch_namespaces.clone(),
-        concurrency: flags.concurrency.into(),
+        namespaces,
+        concurrency: work.concurrency.into(),
         delays: Delays::default(),
     };
-    let controllers: Vec<Box<dyn Running>> = flags
+    let controllers: Vec<Box<dyn Running>> = work
         .enabled()
         .into_iter()
-        .map(|kind| kind.visit(&flags.kinds, Start(runtime.clone())))
+        .map(|kind| kind.visit(&work.kinds, Start(runtime.clone())))
         .collect();
     let controllers = Arc::new(controllers);
     pulse.of(Vitals { controllers: controllers.clone(), apis: runtime.apis });
@@ -91,11 +125,9 @@ async fn operate(flags: Flags) -> anyhow::Result<()> {
         identity: identity.clone(),
         timing: Timing::default(),
     };
-    let leases =
-        flags.leases(&namespace).map(|all| Leases(all.into_iter().map(election).collect()));
+    let leases = leases.map(|all| Leases(all.into_iter().map(election).collect()));
     lead(&controllers, leases, &metrics, &stop).await;
     tracing::info!("operator stops");
-    Ok(())
 }
 
 /// Works whenever this operator leads, until told to stop.
@@ -149,7 +181,7 @@ async fn first_contact(client: &kube::Client, apis: &Apis) {
     }
 }
 
-fn stop_on_signal() -> anyhow::Result<CancellationToken> {
+pub(crate) fn stop_on_signal() -> anyhow::Result<CancellationToken> {
     use tokio::signal::unix::{SignalKind, signal};
     let stop = CancellationToken::new();
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;

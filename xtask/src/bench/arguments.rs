@@ -24,6 +24,38 @@ pub(super) struct Arguments {
     pub(super) debug: bool,
 }
 
+/// What `bench up` is to do.
+#[derive(Debug, PartialEq)]
+#[cfg_attr(not(feature = "bench"), allow(dead_code, reason = "only measuring looks at most of it"))]
+pub(super) struct Starts {
+    /// With an empty directory, and as many with a store.
+    pub(super) starts: u32,
+    /// In that store, beside what is installed.
+    pub(super) objects: u32,
+    pub(super) rest: Duration,
+    pub(super) debug: bool,
+}
+
+impl Starts {
+    pub(super) fn parse(arguments: &[&str]) -> Result<Self, String> {
+        let rest = Duration::from_secs(5);
+        let mut parsed = Self { starts: 9, objects: 1000, rest, debug: false };
+        let mut rest = arguments.iter();
+        while let Some(&flag) = rest.next() {
+            let mut value =
+                || rest.next().copied().ok_or_else(|| format!("{flag} needs a value after it"));
+            match flag {
+                "--starts" => parsed.starts = count(flag, value()?)?,
+                "--objects" => parsed.objects = number(flag, value()?)?,
+                "--rest" => parsed.rest = Duration::from_secs(number(flag, value()?)?),
+                "--debug" => parsed.debug = true,
+                _ => return Err(format!("cannot understand {flag:?}")),
+            }
+        }
+        Ok(parsed)
+    }
+}
+
 impl Arguments {
     pub(super) fn parse(arguments: &[&str]) -> Result<Self, String> {
         let mut services = None;
@@ -88,6 +120,14 @@ mod tests {
         assert_eq!(parsed.operator.as_deref(), Some("manager --a b"));
         assert_eq!(parsed.crds, ["a", "b"]);
         assert!(parsed.debug);
+    }
+
+    #[test]
+    fn starts_are_counted() {
+        let parsed = Starts::parse(&["--starts", "3", "--objects", "0"]).unwrap();
+        assert_eq!((parsed.starts, parsed.objects, parsed.rest.as_secs()), (3, 0, 5));
+        assert!(Starts::parse(&["--starts", "0"]).is_err());
+        assert!(Starts::parse(&["--services", "1"]).is_err());
     }
 
     #[test]

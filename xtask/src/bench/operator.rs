@@ -80,7 +80,7 @@ impl Operator {
 
     /// The most bytes of memory that it ever had.
     pub(super) fn peak_memory(&self) -> Option<u64> {
-        parse_peak(&fs::read_to_string(format!("/proc/{}/status", self.process.pid())).ok()?)
+        memory_of(self.process.pid(), Memory::Peak)
     }
 
     /// Whether it has looked at each of so many objects: all of them wait in its queue from the
@@ -112,8 +112,24 @@ fn parse_cpu(stat: &str) -> Option<Duration> {
     Some(TICK * (user + system))
 }
 
-fn parse_peak(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+/// Which memory, as proc_pid_status(5) calls it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Memory {
+    Peak,
+    Now,
+}
+
+/// Bytes of memory of a process; `None` where the system does not tell.
+pub(super) fn memory_of(process: u32, which: Memory) -> Option<u64> {
+    parse_memory(&fs::read_to_string(format!("/proc/{process}/status")).ok()?, which)
+}
+
+fn parse_memory(status: &str, which: Memory) -> Option<u64> {
+    let name = match which {
+        Memory::Peak => "VmHWM:",
+        Memory::Now => "VmRSS:",
+    };
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
 }
@@ -152,9 +168,11 @@ mod tests {
     }
 
     #[test]
-    fn the_peak_is_in_bytes() {
-        assert_eq!(parse_peak("Name:\ta\nVmHWM:\t   20 kB\nVmRSS:\t 10 kB\n"), Some(20_480));
-        assert_eq!(parse_peak("Name:\ta\n"), None);
+    fn memory_is_in_bytes() {
+        let status = "Name:\ta\nVmHWM:\t   20 kB\nVmRSS:\t 10 kB\n";
+        assert_eq!(parse_memory(status, Memory::Peak), Some(20_480));
+        assert_eq!(parse_memory(status, Memory::Now), Some(10_240));
+        assert_eq!(parse_memory("Name:\ta\n", Memory::Peak), None);
     }
 
     #[test]

@@ -1,8 +1,17 @@
 //! The file.
 
-use std::{fs::OpenOptions, os::unix::fs::OpenOptionsExt, path::Path, sync::Arc};
+use std::{
+    fs::{self, OpenOptions},
+    os::unix::fs::OpenOptionsExt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    sync::Arc,
+};
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, backends::InMemoryBackend};
+use redb::{
+    Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition,
+    backends::InMemoryBackend,
+};
 
 use super::{Change, Error, Key, Object, State};
 
@@ -14,20 +23,26 @@ const FORMAT: &str = "format";
 /// Raised when a program of today could not read what one of tomorrow writes.
 const KNOWN_FORMAT: u64 = 1;
 
-/// Everything in the file.
-struct Stored {
-    format: u64,
-    version: u64,
-    rows: Vec<(String, Vec<u8>)>,
-}
+/// Bytes of pages that are kept. All objects are in memory anyway and are read once only.
+const CACHE: usize = 4 << 20;
 
 pub(super) struct Disk {
     database: Database,
 }
 
 impl Disk {
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
-        let shown = || path.display().to_string();
+    /// The file, and what is in it.
+    ///
+    /// It is first read without being opened for writing: redb writes to what it opens, and a file that
+    /// is damaged or newer than this program is to stay as it is.
+    pub(super) fn open(path: &Path) -> Result<(Self, State), Error> {
+        let found = guarded(path, || peek(path))?;
+        let disk = guarded(path, || Self::open_for_writing(path))?;
+        let state = found.map_or_else(|| guarded(path, || disk.load()), Ok)?;
+        Ok((disk, state))
+    }
+
+    fn open_for_writing(path: &Path) -> Result<Self, Error> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -35,47 +50,19 @@ impl Disk {
             .truncate(false)
             .mode(0o600)
             .open(path)
-            .map_err(|source| Error::Create { path: shown(), source })?;
-        let database = Database::builder()
-            .create_file(file)
-            .map_err(|error| Error::Open { path: shown(), source: Box::new(error.into()) })?;
+            .map_err(|source| Error::Create { path: path.display().to_string(), source })?;
+        let database = builder().create_file(file).map_err(|error| cannot_open(path, error))?;
         Ok(Self { database })
     }
 
     pub(super) fn in_memory() -> Result<Self, Error> {
-        let database = Database::builder().create_with_backend(InMemoryBackend::new());
+        let database = builder().create_with_backend(InMemoryBackend::new());
         let database = database.map_err(|error| Error::Read(Box::new(error.into())))?;
         Ok(Self { database })
     }
 
     pub(super) fn load(&self) -> Result<State, Error> {
-        let stored = self.read_all().map_err(|error| Error::Read(Box::new(error)))?;
-        let Some(stored) = stored else { return Ok(State::new(0)) };
-        if stored.format != KNOWN_FORMAT {
-            return Err(Error::Format { found: stored.format, known: KNOWN_FORMAT });
-        }
-        let mut state = State::new(stored.version);
-        for (key, bytes) in stored.rows {
-            let (key, object) = parse(&key, &bytes)?;
-            state.set(&key, Some(Arc::new(object)));
-        }
-        Ok(state)
-    }
-
-    fn read_all(&self) -> Result<Option<Stored>, redb::Error> {
-        let read = self.database.begin_read()?;
-        let meta = match read.open_table(META) {
-            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
-            meta => meta?,
-        };
-        let number = |name| Ok::<_, redb::Error>(meta.get(name)?.map_or(0, |found| found.value()));
-        let (format, version) = (number(FORMAT)?, number(VERSION)?);
-        let mut rows = Vec::new();
-        for row in read.open_table(OBJECTS)?.iter()? {
-            let (key, value) = row?;
-            rows.push((key.value().to_owned(), value.value().to_owned()));
-        }
-        Ok(Some(Stored { format, version, rows }))
+        load(&self.database)
     }
 
     /// All of the changes or none. They are on the disk when this returns.
@@ -105,6 +92,68 @@ impl Disk {
         }
         Ok(write.commit()?)
     }
+}
+
+/// `None` if there is nothing yet, or if its last user did not come to close it: then it has to be
+/// opened for writing first.
+fn peek(path: &Path) -> Result<Option<State>, Error> {
+    if fs::metadata(path).map_or(0, |meta| meta.len()) == 0 {
+        return Ok(None);
+    }
+    match builder().open_read_only(path) {
+        Ok(database) => load(&database).map(Some),
+        Err(DatabaseError::RepairAborted) => Ok(None),
+        Err(error) => Err(cannot_open(path, error)),
+    }
+}
+
+fn cannot_open(path: &Path, error: DatabaseError) -> Error {
+    let path = path.display().to_string();
+    match error {
+        DatabaseError::DatabaseAlreadyOpen => Error::InUse { path },
+        error => Error::Open { path, source: Box::new(error.into()) },
+    }
+}
+
+/// redb panics over some of the files that it did not write.
+fn guarded<T>(path: &Path, open: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    // Whatever it has left half done is dropped with it.
+    catch_unwind(AssertUnwindSafe(open))
+        .unwrap_or_else(|_| Err(Error::Damaged { path: path.display().to_string() }))
+}
+
+fn load(database: &impl ReadableDatabase) -> Result<State, Error> {
+    let read = database.begin_read().map_err(cannot_read)?;
+    let meta = match read.open_table(META) {
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(State::new(0)),
+        meta => meta.map_err(cannot_read)?,
+    };
+    let number = |name| {
+        let found = meta.get(name).map_err(cannot_read)?;
+        Ok::<_, Error>(found.map_or(0, |found| found.value()))
+    };
+    let found = number(FORMAT)?;
+    if found != KNOWN_FORMAT {
+        return Err(Error::Format { found, known: KNOWN_FORMAT });
+    }
+    let mut state = State::new(number(VERSION)?);
+    let objects = read.open_table(OBJECTS).map_err(cannot_read)?;
+    for row in objects.iter().map_err(cannot_read)? {
+        let (key, value) = row.map_err(cannot_read)?;
+        let (key, object) = parse(key.value(), value.value())?;
+        state.set(&key, Some(Arc::new(object)));
+    }
+    Ok(state)
+}
+
+fn cannot_read(error: impl Into<redb::Error>) -> Error {
+    Error::Read(Box::new(error.into()))
+}
+
+fn builder() -> redb::Builder {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE);
+    builder
 }
 
 fn parse(key: &str, bytes: &[u8]) -> Result<(Key, Object), Error> {

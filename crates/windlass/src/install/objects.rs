@@ -20,7 +20,7 @@ use k8s_openapi::{
 
 use super::Flags;
 
-pub(super) const NAME: &str = "windlass";
+pub(crate) const NAME: &str = "windlass";
 
 pub(super) fn labels() -> BTreeMap<String, String> {
     BTreeMap::from([("app.kubernetes.io/name".to_owned(), NAME.to_owned())])
@@ -28,7 +28,11 @@ pub(super) fn labels() -> BTreeMap<String, String> {
 
 pub(super) fn namespace(flags: &Flags) -> Namespace {
     Namespace {
-        metadata: ObjectMeta { name: Some(flags.namespace.clone()), ..Default::default() },
+        metadata: ObjectMeta {
+            name: Some(flags.namespace.clone()),
+            labels: Some(labels()),
+            ..Default::default()
+        },
         ..Default::default()
     }
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use axum::Router;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
 use kube::{
@@ -57,6 +58,12 @@ pub(super) async fn connect(flags: &Flags, metrics: Metrics) -> anyhow::Result<C
     Ok(Cluster { client, watching, namespace })
 }
 
+/// An API in this process that knows who asks.
+pub(super) fn within(api: Router, namespace: &str, metrics: Metrics) -> Cluster {
+    let client = ClientBuilder::new(api, namespace).with_layer(&Meter { metrics }).build();
+    Cluster { watching: client.clone(), client, namespace: namespace.to_owned() }
+}
+
 fn build(config: Config, metrics: Metrics) -> anyhow::Result<Client> {
     let builder = ClientBuilder::try_from(config)
         .context("cannot set up the connection to the cluster")?
@@ -85,7 +92,8 @@ struct Metered<S> {
 
 impl<S, B> Service<Request<Body>> for Metered<S>
 where
-    S: Service<Request<Body>, Response = Response<B>, Error = BoxError>,
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Error: Into<BoxError>,
     S::Future: Send + 'static,
 {
     type Response = Response<B>;
@@ -93,7 +101,7 @@ where
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(context)
+        self.inner.poll_ready(context).map_err(Into::into)
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
@@ -102,7 +110,7 @@ where
         let answer = tokio::time::timeout(TIMEOUT, self.inner.call(request));
         Box::pin(async move {
             let answer = match answer.await {
-                Ok(answer) => answer,
+                Ok(answer) => answer.map_err(Into::into),
                 Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
             };
             let status = match &answer {

@@ -21,12 +21,8 @@ pub(crate) struct Flags {
     /// Namespaces to watch, comma-separated; all if not given
     #[arg(long, env = "WINDLASS_WATCH_NAMESPACES", value_delimiter = ',', value_parser = names::dns_label)]
     pub(crate) watch_namespaces: Vec<String>,
-    /// Kinds to reconcile, comma-separated; all if not given
-    #[arg(long, env = "WINDLASS_ENABLE_KINDS", value_delimiter = ',', ignore_case = true)]
-    pub(crate) enable_kinds: Vec<KindName>,
-    /// Objects of one kind that are reconciled at once
-    #[arg(long, env = "WINDLASS_CONCURRENCY", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) concurrency: u16,
+    #[command(flatten)]
+    pub(crate) work: Work,
 
     /// Act only while holding a Lease, so that several operators can run
     #[arg(
@@ -56,9 +52,23 @@ pub(crate) struct Flags {
 
     #[command(flatten)]
     pub(super) logging: logging::Flags,
+    #[command(flatten)]
+    pub(super) zap: logging::Zap,
+}
+
+/// What the controllers do, wherever they run.
+#[derive(Debug, Clone, Args)]
+#[group(id = "work")]
+pub(crate) struct Work {
+    /// Kinds to reconcile, comma-separated; all if not given
+    #[arg(long, env = "WINDLASS_ENABLE_KINDS", value_delimiter = ',', ignore_case = true)]
+    enable_kinds: Vec<KindName>,
+    /// Objects of one kind that are reconciled at once
+    #[arg(long, env = "WINDLASS_CONCURRENCY", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) concurrency: u16,
 
     #[command(flatten)]
-    pub(crate) kinds: kinds::Flags,
+    pub(super) kinds: kinds::Flags,
 }
 
 /// A Lease, by default in the namespace of the operator's own.
@@ -93,8 +103,10 @@ impl Flags {
         all.dedup();
         self.leader_elect.then_some(all)
     }
+}
 
-    pub(crate) fn enabled(&self) -> Vec<KindName> {
+impl Work {
+    pub(super) fn enabled(&self) -> Vec<KindName> {
         let mut kinds = self.enable_kinds.clone();
         if kinds.is_empty() {
             kinds.extend(KindName::ALL);

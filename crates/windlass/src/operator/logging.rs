@@ -22,14 +22,20 @@ use crate::exit::BadInput;
 
 #[derive(Debug, Clone, Args)]
 #[group(id = "logging")]
-pub(super) struct Flags {
-    /// Form of log lines: json unless given
+pub(crate) struct Flags {
+    /// Form of log lines; for `operator` json unless given, for `up` text
     #[arg(long, env = "WINDLASS_LOG_FORMAT", alias = "zap-encoder")]
     log_format: Option<Format>,
     /// Least level to log: error, warn, info, debug, trace; or directives such as `info,kube=debug`;
-    /// info unless given
+    /// for `operator` info unless given, for `up` warn
     #[arg(long, env = "WINDLASS_LOG_LEVEL", alias = "zap-log-level")]
     log_level: Option<String>,
+}
+
+/// What zap has beyond that.
+#[derive(Debug, Clone, Default, Args)]
+#[group(id = "zap")]
+pub(crate) struct Zap {
     /// Form of the times in log lines: rfc3339 to the microsecond unless given
     #[arg(long, env = "WINDLASS_ZAP_TIME_ENCODING")]
     zap_time_encoding: Option<TimeEncoding>,
@@ -64,32 +70,52 @@ enum TimeEncoding {
     Rfc3339nano,
 }
 
-pub(super) fn start(flags: &Flags) -> anyhow::Result<()> {
-    let filter = flags.filter()?;
+/// How a command logs unless told otherwise.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Usual {
+    format: Format,
+    level: &'static str,
+}
+
+impl Usual {
+    /// For what collects logs.
+    pub(crate) const OPERATOR: Self = Self { format: Format::Json, level: "info" };
+    /// For a person at a terminal.
+    pub(crate) const UP: Self = Self { format: Format::Text, level: "warn" };
+}
+
+pub(crate) fn start(flags: &Flags, zap: &Zap, usual: Usual) -> anyhow::Result<()> {
+    let usual = zap.or(usual);
+    let filter = flags.filter(usual)?;
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_timer(Clock(flags.zap_time_encoding))
+        .with_timer(Clock(zap.zap_time_encoding))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
-    let started = match flags.format() {
+    let started = match flags.format(usual) {
         Format::Json => subscriber.json().flatten_event(true).try_init(),
         Format::Text => subscriber.try_init(),
     };
     started.map_err(|error| anyhow!("cannot start logging: {error}"))?;
-    if flags.zap_stacktrace_level.is_some() {
+    if zap.zap_stacktrace_level.is_some() {
         tracing::warn!(flag = "--zap-stacktrace-level", "this flag has no effect");
     }
     Ok(())
 }
 
+impl Zap {
+    fn or(&self, usual: Usual) -> Usual {
+        if self.zap_devel { Usual { format: Format::Text, level: "debug" } } else { usual }
+    }
+}
+
 impl Flags {
-    fn format(&self) -> Format {
-        self.log_format.unwrap_or(if self.zap_devel { Format::Text } else { Format::Json })
+    fn format(&self, usual: Usual) -> Format {
+        self.log_format.unwrap_or(usual.format)
     }
 
-    fn filter(&self) -> Result<EnvFilter, BadInput> {
-        let usual = if self.zap_devel { "debug" } else { "info" };
-        let given = self.log_level.as_deref().unwrap_or(usual);
+    fn filter(&self, usual: Usual) -> Result<EnvFilter, BadInput> {
+        let given = self.log_level.as_deref().unwrap_or(usual.level);
         let level = of_zap(given).unwrap_or(given);
         let bare = !level.contains(['=', ',']);
         if bare && level.parse::<LevelFilter>().is_err() {

@@ -6,10 +6,12 @@ use super::*;
 struct Command {
     #[command(flatten)]
     flags: Flags,
+    #[command(flatten)]
+    zap: Zap,
 }
 
-fn flags(given: &[&str]) -> Flags {
-    Command::try_parse_from(["x"].iter().chain(given)).unwrap_or_else(|e| panic!("{e}")).flags
+fn parsed(given: &[&str]) -> Command {
+    Command::try_parse_from(["x"].iter().chain(given)).unwrap_or_else(|e| panic!("{e}"))
 }
 
 #[test]
@@ -27,12 +29,13 @@ fn flags_of_zap_mean_what_they_did() {
         (&["--zap-devel", "--zap-encoder=json", "--zap-log-level=info"], Format::Json, "info"),
         (&["--log-format=text", "--log-level=warn"], Format::Text, "warn"),
     ] {
-        let flags = flags(given);
-        assert_eq!(flags.format(), format, "{given:?}");
-        assert_eq!(flags.filter().unwrap().to_string(), filter, "{given:?}");
+        let Command { flags, zap } = parsed(given);
+        let usual = zap.or(Usual::OPERATOR);
+        assert_eq!(flags.format(usual), format, "{given:?}");
+        assert_eq!(flags.filter(usual).unwrap().to_string(), filter, "{given:?}");
     }
-    assert!(flags(&["--zap-log-level=verbose"]).filter().is_err());
-    assert!(flags(&["--zap-log-level=-1"]).filter().is_err());
+    assert!(parsed(&["--zap-log-level=verbose"]).flags.filter(Usual::OPERATOR).is_err());
+    assert!(parsed(&["--zap-log-level=-1"]).flags.filter(Usual::OPERATOR).is_err());
 }
 
 #[test]

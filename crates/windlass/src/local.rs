@@ -1,0 +1,13 @@
+//! `windlass up` and `windlass down`: the API, its store and the operator in one process, for a
+//! machine without a cluster.
+
+mod api;
+mod down;
+mod home;
+mod install;
+mod lock;
+mod shell;
+mod up;
+
+pub(crate) use down::{Flags as DownFlags, run as down};
+pub(crate) use up::{Flags as UpFlags, run as up};

@@ -1,0 +1,96 @@
+//! The API of a local cluster: its store, its keys and its port.
+
+use std::{net::Ipv4Addr, panic, path::Path, sync::Arc};
+
+use anyhow::Context;
+use jiff::Timestamp;
+use kube::config::Kubeconfig;
+use tokio::{net::TcpListener, task::JoinHandle};
+use windlass_local::{
+    auth::{Certificates, Tokens, kubeconfig},
+    http::{Access, Listener, Server, serve},
+    registry::{Registry, Settings, tend},
+    store::{self, Store},
+};
+
+use super::home::Home;
+
+/// What the user may choose.
+pub(super) struct Wanted {
+    pub(super) port: Option<u16>,
+    /// Whoever is known may do everything.
+    pub(super) allows_everything: bool,
+}
+
+pub(super) struct Api {
+    pub(super) server: Arc<Server>,
+    pub(super) url: String,
+    /// Ends only by failing.
+    pub(super) serving: JoinHandle<anyhow::Result<()>>,
+}
+
+pub(super) fn open_store(home: &Home) -> anyhow::Result<Store> {
+    let clock: store::Clock = Arc::new(Timestamp::now);
+    if home.is_ephemeral() {
+        return Store::in_memory(clock).context("cannot make a store");
+    }
+    let advice = "nothing in it was changed: use the program that wrote it, move it away, or \
+                  choose another --dir";
+    // A damaged file can make the store panic inside; the error that comes of it says enough.
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let opened = Store::open(&home.store(), clock);
+    panic::set_hook(usual);
+    opened.map_err(|error| match error {
+        error @ store::Error::InUse { .. } => error.into(),
+        error => anyhow::Error::new(error).context(advice),
+    })
+}
+
+impl Api {
+    /// Serves from now on, and is known to kubectl by its kubeconfig.
+    pub(super) async fn start(home: &Home, store: Store, wanted: &Wanted) -> anyhow::Result<Self> {
+        let dir = home.path();
+        let socket = listen(wanted.port, &home.kubeconfig()).await?;
+        let port = socket.local_addr()?.port();
+        let certificates = Certificates::load_or_create(dir, Timestamp::now())?;
+        let tokens = Tokens::load_or_create(dir)?;
+        let settings = Settings {
+            root_certificate: certificates.authority.clone(),
+            port: Some(port),
+            allows_everything: wanted.allows_everything,
+        };
+        let listener = Listener::new(socket, &certificates).context("cannot set up TLS")?;
+        let registry = Registry::start(store, settings).await.context("cannot start the API")?;
+        let url = format!("https://127.0.0.1:{port}");
+        kubeconfig::write(&home.kubeconfig(), &url, &certificates.authority, tokens.admin())?;
+        tokio::spawn(tend(registry.clone()));
+        let server = Server::new(registry, Access { tokens: Some(tokens) });
+        let serving = serve(server.clone(), listener);
+        let serving = tokio::spawn(async { serving.await.context("cannot go on serving") });
+        Ok(Self { server, url, serving })
+    }
+}
+
+/// On the port that is asked for, or else on the one that clients know from the last time.
+async fn listen(wanted: Option<u16>, kubeconfig: &Path) -> anyhow::Result<TcpListener> {
+    let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    if let Some(port) = wanted {
+        return bind(port)
+            .await
+            .with_context(|| format!("cannot listen on 127.0.0.1:{port} (--port)"));
+    }
+    if let Some(port) = last_port(kubeconfig)
+        && let Ok(listener) = bind(port).await
+    {
+        return Ok(listener);
+    }
+    bind(0).await.context("cannot listen on 127.0.0.1")
+}
+
+fn last_port(kubeconfig: &Path) -> Option<u16> {
+    let known = Kubeconfig::read_from(kubeconfig).ok()?;
+    let cluster = known.clusters.into_iter().next()?.cluster?;
+    let url: http::Uri = cluster.server?.parse().ok()?;
+    url.port_u16()
+}

@@ -1,0 +1,105 @@
+//! `windlass up`.
+
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use kube::Client;
+use windlass_local::{auth::User, store::Store};
+
+use super::{
+    api::{self, Api, Wanted},
+    home::{self, Home},
+    install, shell,
+};
+use crate::operator::{self, Work, logging};
+
+/// How long the end waits for answers that have begun, and then for the store.
+const GRACE: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    #[command(flatten)]
+    home: home::Flags,
+    /// Keep nothing: everything is gone when this ends
+    #[arg(long, conflicts_with = "dir")]
+    ephemeral: bool,
+    /// Port of the API on 127.0.0.1; if not given, the one of the last time or else a free one
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// What users may do; the operator too
+    #[arg(long, value_name = "MODE", default_value = "rbac")]
+    authorization: Authorization,
+
+    #[command(flatten)]
+    logging: logging::Flags,
+
+    #[command(flatten)]
+    work: Work,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Authorization {
+    /// What their roles grant
+    Rbac,
+    /// Everything, for quick trials
+    AllowAll,
+}
+
+pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
+    logging::start(&flags.logging, &logging::Zap::default(), logging::Usual::UP)?;
+    let home = if flags.ephemeral { Home::ephemeral() } else { Home::open(&flags.home) }?;
+    let store = api::open_store(&home)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(serve(flags, &home, store.clone()));
+    // Ends what still runs, such as watches, and with it all other handles of the store.
+    runtime.shutdown_timeout(GRACE);
+    if !store.close(GRACE) {
+        tracing::warn!("the store is still in use; it loses nothing that was answered");
+    }
+    outcome.and(home.close())
+}
+
+async fn serve(flags: Flags, home: &Home, store: Store) -> anyhow::Result<()> {
+    let stop = operator::stop_on_signal()?;
+    let allows_everything = flags.authorization == Authorization::AllowAll;
+    let wanted = Wanted { port: flags.port, allows_everything };
+    let Api { server, url, serving } = Api::start(home, store, &wanted).await?;
+    let working = async {
+        let admin = Client::new(server.service(User::admin()), "default");
+        let Some(operator) = stop.run_until_cancelled(install::apply(&admin)).await else {
+            return Ok(());
+        };
+        let (operator, namespace) = operator?;
+        announce(home, &url);
+        operator::operate_within(server.service(operator), &namespace, flags.work, stop.clone())
+            .await;
+        Ok(())
+    };
+    tokio::select! {
+        outcome = working => outcome,
+        ended = serving => ended.context("the API has failed inside")?,
+    }
+}
+
+/// Whoever does not listen any more is no reason to end.
+fn announce(home: &Home, url: &str) {
+    let kept = match home.is_ephemeral() {
+        true => "nothing is kept".to_owned(),
+        false => format!("its state is in {}", home.path().display()),
+    };
+    let kubeconfig = shell::word(&home.kubeconfig());
+    let told = writeln!(
+        io::stdout(),
+        "windlass is up at {url}; {kept}\n\
+         export KUBECONFIG={kubeconfig}\n\
+         Ctrl-C or `{}` ends it",
+        home.down
+    );
+    if let Err(error) = told {
+        tracing::warn!(%error, "cannot say that it is up");
+    }
+}

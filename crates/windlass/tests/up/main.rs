@@ -1,0 +1,17 @@
+//! `windlass up` and `windlass down` as a user has them: processes, their files, and a client that
+//! knows nothing but the kubeconfig.
+//!
+//! - `lifecycle`: start, second start, end, what is left
+//! - `refused`: directories, ports and stores that cannot be used
+//! - `operator`: what it does there, and by whose rights
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests; clippy exempts only the test functions themselves"
+)]
+
+mod lifecycle;
+mod operator;
+mod refused;
+mod running;
+mod wait;

@@ -1,0 +1,167 @@
+//! The program as a process.
+
+use std::{
+    ffi::OsStr,
+    fs::{self, File},
+    io::{BufRead, BufReader},
+    os::unix::process::ExitStatusExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc,
+    thread,
+};
+
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::wait::{self, DEADLINE};
+
+/// A home of its own for every test, so that none touches the user's.
+pub(crate) struct World {
+    folder: TempDir,
+}
+
+/// What a command that ended has said.
+pub(crate) struct Said {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["home", "tmp"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        Self { folder }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Where the state is if nobody says otherwise.
+    pub(crate) fn usual_dir(&self) -> PathBuf {
+        self.path("home/.local/state/windlass")
+    }
+
+    fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        command
+            .args(arguments)
+            .env_remove("XDG_STATE_HOME")
+            .env("HOME", self.path("home"))
+            .env("TMPDIR", self.path("tmp"))
+            .env("RUST_BACKTRACE", "0")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// To its end, which is near.
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Said {
+        let output = self.command(arguments).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// Until it says that it is up.
+    pub(crate) fn up<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Up {
+        let log = self.path("log");
+        let mut command = self.command(&["up"]);
+        let mut child = command
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        let lines = follow(child.stdout.take().unwrap());
+        let mut up = Up { child, log, said: Vec::new() };
+        while up.said.len() < 3 {
+            match lines.recv_timeout(DEADLINE) {
+                Ok(line) => up.said.push(line),
+                Err(_) => panic!("it is not up: {:?}; log: {}", up.said, up.log()),
+            }
+        }
+        up
+    }
+}
+
+fn follow(out: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(out).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+/// A running `windlass up`, killed when dropped.
+pub(crate) struct Up {
+    child: Child,
+    log: PathBuf,
+    /// The lines on standard output.
+    pub(crate) said: Vec<String>,
+}
+
+impl Up {
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        let named = self.said.iter().find_map(|line| line.strip_prefix("export KUBECONFIG="));
+        named.unwrap_or_else(|| panic!("no kubeconfig: {:?}", self.said)).into()
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        client(&self.kubeconfig(), |_| {}).await
+    }
+
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        assert_eq!(self.child.wait().unwrap().signal(), Some(9));
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    pub(crate) fn terminate(mut self) {
+        self.signal(Signal::TERM);
+        assert!(self.wait().success(), "{}", self.log());
+    }
+
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let log = self.log.clone();
+        let ask = || self.child.try_wait().unwrap().ok_or(&log);
+        wait::blocking("end of it", ask)
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        // It may have ended before.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) async fn client(kubeconfig: &Path, change: impl FnOnce(&mut Config)) -> Client {
+    let file = Kubeconfig::read_from(kubeconfig).unwrap();
+    let options = KubeConfigOptions::default();
+    let mut config = Config::from_custom_kubeconfig(file, &options).await.unwrap();
+    change(&mut config);
+    Client::try_from(config).unwrap()
+}
