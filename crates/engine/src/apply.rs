@@ -91,6 +91,8 @@ pub struct Parent {
 #[derive(Clone, Debug, Default)]
 pub struct Applied {
     pub written: usize,
+    /// Something has changed since the look, and was not written: another look is needed.
+    pub skipped: bool,
     pub failures: Vec<Failure>,
     pub corrections: Vec<Correction>,
 }
@@ -105,8 +107,12 @@ pub struct Correction {
 
 enum Step {
     Unchanged,
+    /// The plan was made for what was there before.
+    Skipped,
     Written(Option<Correction>),
-    Made { uid: String },
+    Made {
+        uid: String,
+    },
 }
 
 impl Applier {
@@ -136,12 +142,15 @@ impl Applier {
             for (desired, step) in tier.iter().zip(steps) {
                 match &step {
                     Ok(Step::Made { uid }) => made.add(desired, uid),
-                    Ok(_) => {}
+                    Ok(Step::Written(_)) => made.is_noted_on(desired),
+                    Ok(Step::Skipped) => held_up = held_up.max(HoldsUp::Deletes),
+                    Ok(Step::Unchanged) => {}
                     Err(_) => held_up = held_up.max(desired.holds_up()),
                 }
                 applied.record(Phase::Apply, step);
             }
         }
+        self.take_back(made).await;
         if held_up == HoldsUp::Nothing {
             self.delete_all(parent, plan, When::AfterApply, &mut applied).await;
         }
@@ -174,7 +183,7 @@ impl Applier {
         let live = self.live_since(looked, &desired.kind, &desired.key).await;
         let live = live.map_err(|error| failed("apply", &desired, error))?;
         if looked.is_outdated_by(&desired.kind, &desired.key, live.as_deref()) {
-            return Ok(Step::Unchanged);
+            return Ok(Step::Skipped);
         }
         match live {
             None => self.create(parent, desired).await,
@@ -462,6 +471,7 @@ impl Applier {
 impl Applied {
     pub(crate) fn add(&mut self, other: Self) {
         self.written += other.written;
+        self.skipped = other.skipped;
         self.failures = other.failures;
         self.corrections.extend(other.corrections);
     }
@@ -469,6 +479,7 @@ impl Applied {
     fn record(&mut self, phase: Phase, step: Result<Step, Error>) {
         match step {
             Ok(Step::Unchanged) => {}
+            Ok(Step::Skipped) => self.skipped = true,
             Ok(Step::Made { .. }) => self.written += 1,
             Ok(Step::Written(correction)) => {
                 self.written += 1;

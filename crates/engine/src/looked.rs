@@ -15,6 +15,10 @@ use crate::{
     object::Object,
 };
 
+/// Groups whose objects have no generation and report something every few seconds: a change says nothing
+/// of what is wanted.
+const REPORTS_OFTEN: [&str; 1] = ["autoscaling"];
+
 /// What each object was when it was first read by its name.
 #[derive(Debug, Default)]
 pub(crate) struct Looked(Mutex<HashMap<(Kind, ObjectKey), Seen>>);
@@ -28,9 +32,10 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(object: &Object) -> Self {
+    fn of(kind: &Kind, object: &Object) -> Self {
         let Object { uid, generation, resource_version, .. } = object;
-        let version = (*generation == 0).then(|| resource_version.clone());
+        let is_counted = *generation != 0 || REPORTS_OFTEN.contains(&&*kind.group);
+        let version = (!is_counted).then(|| resource_version.clone());
         Self { uid: uid.clone(), generation: *generation, version }
     }
 }
@@ -50,14 +55,14 @@ impl Looked {
     ) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get(&(kind.clone(), key.clone()));
-        known.is_some_and(|seen| live.map(Seen::of).as_ref() != Some(seen))
+        known.is_some_and(|seen| live.map(|live| Seen::of(kind, live)).as_ref() != Some(seen))
     }
 }
 
 impl Notes for Looked {
     fn found(&self, kind: &Kind, object: &Object) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.entry((kind.clone(), object.key.clone())).or_insert_with(|| Seen::of(object));
+        known.entry((kind.clone(), object.key.clone())).or_insert_with(|| Seen::of(kind, object));
     }
 }
 

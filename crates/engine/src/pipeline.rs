@@ -173,12 +173,13 @@ impl<D: Domain> Pipeline<D> {
                 // What changes first was asked for; what must be changed again is drift.
                 outcome.corrections.clear();
             }
-            settled = outcome.written == 0 || !outcome.failures.is_empty();
+            let skipped = outcome.skipped;
+            settled = (outcome.written == 0 && !skipped) || !outcome.failures.is_empty();
             applied.add(outcome);
-            if applied.written > 0 {
+            if applied.written > 0 || skipped {
                 let next = self::look(&self.domain, &reader, object, now).await;
                 // What was just written need not be compared; if somebody changed it, an event tells.
-                settled |= next.plan == look.plan;
+                settled |= !skipped && next.plan == look.plan;
                 look = next;
             }
             if settled {
