@@ -144,8 +144,8 @@ impl Domain for ModelServiceDomain {
         fetch::fetch(reader, &names::Names::of(object, &self.settings.version)).await
     }
 
-    fn compose(&self, object: &ModelService, fetched: Answers, _: Timestamp) -> Observed {
-        compose::compose(&self.settings, object, fetched)
+    fn compose(&self, object: &ModelService, fetched: Answers, now: Timestamp) -> Observed {
+        compose::compose(&self.settings, object, fetched, now)
     }
 
     fn plan(&self, object: &ModelService, observed: &Observed) -> Plan {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -23,6 +24,7 @@ use super::validate::{Rule, Wanted, validate};
 /// Everything that plan, health and status speak of.
 #[derive(Clone, Debug)]
 pub struct Observed {
+    pub(super) now: Timestamp,
     pub(super) names: Names,
     pub(super) answers: Answers,
     pub(super) meaning: Result<Meaning, Refusal>,
@@ -83,13 +85,18 @@ pub(super) enum ClusterRbac {
     Conflict(String),
 }
 
-pub(super) fn compose(settings: &Settings, service: &ModelService, answers: Answers) -> Observed {
+pub(super) fn compose(
+    settings: &Settings,
+    service: &ModelService,
+    answers: Answers,
+    now: Timestamp,
+) -> Observed {
     let names = Names::of(service, &settings.version);
     let meaning = validate(service, &names, settings)
         .map_err(Refusal::InvalidSpec)
         .and_then(|wanted| check_owner(service, &names, &answers).map(|()| wanted))
         .map(|wanted| mean(settings, service, &names, wanted, &answers));
-    Observed { names, answers, meaning }
+    Observed { now, names, answers, meaning }
 }
 
 fn mean(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStatus};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
@@ -145,6 +146,11 @@ pub(super) fn bare_cluster() -> Answers {
     }
 }
 
+/// When every look takes place.
+pub(super) fn now() -> Timestamp {
+    "2026-05-01T12:00:00Z".parse().unwrap()
+}
+
 pub(super) fn observe(service: &ModelService, answers: Answers) -> Observed {
     observe_as(&settings(), service, answers)
 }
@@ -154,7 +160,7 @@ pub(super) fn observe_as(
     service: &ModelService,
     answers: Answers,
 ) -> Observed {
-    compose(settings, service, answers)
+    compose(settings, service, answers, now())
 }
 
 pub(super) fn plan_of(service: &ModelService, answers: Answers) -> Plan {

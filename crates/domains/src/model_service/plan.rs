@@ -1,9 +1,9 @@
 //! From meaning to changes: what to apply, what to delete, when to look again.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::foreign::destination_rule::DestinationRule;
@@ -35,6 +35,9 @@ const EXPLAIN_AGAIN: Duration = Duration::from_secs(30);
 /// The end of what stands in the way is told to the service that it belongs to, not to this one. A
 /// look costs no request: all of it is in the watch caches.
 const CONFLICT_AGAIN: Duration = Duration::from_secs(10);
+
+/// The control plane sweeps the Secrets of accounts that have gone within seconds.
+const SWEEP: Duration = Duration::from_secs(60);
 
 pub(super) fn plan(settings: &Settings, object: &ModelService, observed: &Observed) -> Plan {
     let mut plan = Plan::default();
@@ -91,10 +94,11 @@ fn apply_picker(
     plan.apply(&epp_role::epp_role(names, wanted.epp.replicas));
     plan.apply(&epp_role::epp_role_binding(names));
     let secret = names.token_secret();
-    let uid = token_uids(observed).into_iter().next().filter(|_| wanted.token_secret);
+    let known = TokenUids::of(observed);
+    let uid = known.of_service().filter(|_| wanted.token_secret);
     let service = epp_service::epp_service(names, wanted.epp.port, uid.as_deref());
     plan.apply_with_uid_of::<Secret>(&service, &secret, TOKEN_UID_ANNOTATION);
-    let generation = generation(object);
+    let (generation, uid) = (generation(object), known.of_deployment());
     let token = wanted.token_secret.then_some(epp_deployment::Token { generation, uid });
     let deployment = epp_deployment::epp_deployment(blueprint, &meaning.epp, token);
     plan.apply_with_uid_of::<Secret>(&deployment, &secret, TOKEN_UID_ANNOTATION);
@@ -115,10 +119,14 @@ fn apply_account(
     let uid = account.and_then(|account| account.metadata.uid.as_deref());
     let secret = epp_token_secret::epp_token_secret(names, uid);
     // Its account first; the token then follows in the next look.
-    let tells = wanted.token_secret && !token_is_gone(observed);
-    let mut ours =
-        account.filter(|live| is_controlled_by(&live.metadata, &object.metadata)).into_iter();
-    if tells && ours.any(|live| !epp_service_account::tells_of_token(names, live)) {
+    let ours = account.filter(|live| is_controlled_by(&live.metadata, &object.metadata));
+    let silent = ours.filter(|live| !epp_service_account::tells_of_token(names, live));
+    let sweep = silent.and_then(|live| until_swept(observed, live));
+    let tells = wanted.token_secret && !token_is_gone(observed) && sweep.is_none();
+    if let Some(left) = sweep.filter(|_| wanted.token_secret) {
+        plan.requeue_after(left);
+    }
+    if tells && silent.is_some() {
         plan.create_blind_first(&secret);
     } else if tells && token_generation(observed) != Some(generation(object)) {
         plan.add(&secret, Ownership::Owned, Strategy::CreateBlind);
@@ -128,7 +136,21 @@ fn apply_account(
 
 /// A token ends with its account. The control plane removes its Secret some time later.
 fn token_is_gone(observed: &Observed) -> bool {
-    observed.answers.epp_account.is_missing() && token_mark(observed).is_some()
+    let had_one = || token_mark(observed).is_some() || !TokenUids::of(observed).all().is_empty();
+    observed.answers.epp_account.is_missing() && had_one()
+}
+
+/// How long the Secret of an account that has gone may still be there. Where its uid is known we have
+/// deleted it ourselves. Otherwise a new account that told of it would go on telling: the control plane
+/// takes the name of a Secret off the very account only that it was made for.
+fn until_swept(observed: &Observed, account: &ServiceAccount) -> Option<Duration> {
+    if !TokenUids::of(observed).all().is_empty() {
+        return None;
+    }
+    token_mark(observed)?;
+    let made = account.metadata.creation_timestamp.as_ref()?.0;
+    let age = Duration::try_from(observed.now.duration_since(made)).unwrap_or_default();
+    SWEEP.checked_sub(age).filter(|left| !left.is_zero())
 }
 
 /// Before the API server has seen it, it has none.
@@ -136,14 +158,34 @@ fn generation(object: &ModelService) -> i64 {
     object.metadata.generation.unwrap_or_default()
 }
 
-/// Kept in two places, because one of them may get lost. If they differ, one is out of date.
-fn token_uids(observed: &Observed) -> Vec<String> {
-    let service = observed.answers.epp_service.found();
-    let notes = service.and_then(|service| service.metadata.annotations.as_ref());
-    let noted = notes.and_then(|notes| notes.get(TOKEN_UID_ANNOTATION)).cloned();
-    let marked = token_mark(observed).and_then(|token| token.uid);
-    let other = noted.filter(|uid| marked.as_ref() != Some(uid));
-    marked.into_iter().chain(other).collect()
+/// The uid of the token Secret is kept in two places, because one of them may get lost. If they differ
+/// one is out of date, nobody knows which, and each keeps its own until there is a new one for both.
+struct TokenUids {
+    service: Option<String>,
+    deployment: Option<String>,
+}
+
+impl TokenUids {
+    fn of(observed: &Observed) -> Self {
+        let service = observed.answers.epp_service.found();
+        let notes = service.and_then(|service| service.metadata.annotations.as_ref());
+        Self {
+            service: notes.and_then(|notes| notes.get(TOKEN_UID_ANNOTATION)).cloned(),
+            deployment: token_mark(observed).and_then(|token| token.uid),
+        }
+    }
+
+    fn of_service(&self) -> Option<String> {
+        self.service.clone().or_else(|| self.deployment.clone())
+    }
+
+    fn of_deployment(&self) -> Option<String> {
+        self.deployment.clone().or_else(|| self.service.clone())
+    }
+
+    fn all(self) -> BTreeSet<String> {
+        self.service.into_iter().chain(self.deployment).collect()
+    }
 }
 
 fn token_generation(observed: &Observed) -> Option<i64> {
@@ -251,7 +293,7 @@ fn remove(plan: &mut Plan, object: &ModelService, observed: &Observed, meaning: 
     }
     // One that we did not make, be it of the operator before us, goes with its owner.
     if token_is_gone(observed) || !wanted.token_secret {
-        for uid in token_uids(observed) {
+        for uid in TokenUids::of(observed).all() {
             // Before the mark goes that tells of it, and before another one takes its name.
             let key = ObjectKey::new(namespace, &names.token_secret());
             plan.delete_blind::<Secret>(key, uid, When::BeforeApply);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 use windlass_api::foreign::http_route::HttpRoute;
 use windlass_api::foreign::inference_pool::InferencePool;
@@ -16,8 +17,8 @@ use windlass_engine::plan::{Look, Plan, Removal, When};
 use crate::model_service::fetch::Answers;
 use crate::model_service::fixture::{
     UID, account, base, body, deleted, domain, edited, empty_cluster, fresh, has, live_epp, made,
-    named, names, observe, owner, plan_as, plan_of, pool, seen, service_with, settings, settled,
-    split_with, written,
+    named, names, now, observe, owner, plan_as, plan_of, pool, seen, service_with, settings,
+    settled, split_with, written,
 };
 use crate::model_service::names::Names;
 use crate::model_service::{Provider, Settings};
@@ -264,6 +265,64 @@ fn the_picker_s_service_knows_the_token_too() {
     let plan = plan_of(&plain, cluster());
     assert_eq!(plan.delete, [token_removal(When::BeforeApply)]);
     assert!(body(&plan, "Service", names().epp())["metadata"].get("annotations").is_none());
+}
+
+/// One of them may not have been written; nobody can tell which is out of date.
+#[test]
+fn uids_that_differ_are_both_kept_and_both_tried() {
+    let service = seen(with_pool());
+    let note = json!({ "metadata": {
+        "annotations": { "model.otterscale.io/token-secret-uid": "other" } } });
+    let noting = Fetched::Found(serde_json::from_value(note).unwrap());
+    let cluster = || Answers { epp_service: noting.clone(), ..with_our_token(&service) };
+    let plan = plan_of(&service, cluster());
+    for (kind, uid) in [("Deployment", "token"), ("Service", "other")] {
+        let marks = &body(&plan, kind, names().epp())["metadata"]["annotations"];
+        assert_eq!(marks["model.otterscale.io/token-secret-uid"], uid, "{kind}");
+    }
+    let plain = edited(&service, json!({ "inferencePool": null }));
+    let gone = plan_of(&plain, cluster()).delete;
+    let how: Vec<_> = gone.into_iter().map(|removal| removal.how).collect();
+    let known = |uid: &str| Look::Known { uid: uid.to_owned() };
+    assert_eq!(how, [known("other"), known("token")]);
+}
+
+/// With account and Deployment gone the Service still knows that there was a token.
+#[test]
+fn a_token_is_known_to_be_gone_by_what_the_service_keeps() {
+    let service = seen(with_pool());
+    let note = json!({ "metadata": {
+        "annotations": { "model.otterscale.io/token-secret-uid": "token" } } });
+    let noting = Fetched::Found(serde_json::from_value(note).unwrap());
+    let cluster = Answers {
+        epp: Fetched::Missing,
+        epp_account: Fetched::Missing,
+        epp_service: noting,
+        ..settled(&service)
+    };
+    let plan = plan_of(&service, cluster);
+    assert_eq!(plan.delete, [token_removal(When::BeforeApply)]);
+    assert_eq!(account(&plan).unwrap().secrets, None);
+}
+
+/// Nobody knows then which Secret would be there: the swept one of the old account, or a new one.
+#[test]
+fn a_new_account_waits_for_the_sweep_of_a_token_whose_uid_is_unknown() {
+    let service = seen(with_pool());
+    let silent = |age: Duration| {
+        let mut account = ServiceAccount { secrets: None, ..account(&fresh(&service)).unwrap() };
+        let made = now() - age;
+        account.metadata.creation_timestamp = Some(Time(made));
+        Answers { epp_account: Fetched::Found(account), ..settled(&service) }
+    };
+    let plan = plan_of(&service, silent(Duration::from_secs(20)));
+    assert_eq!(plan.requeue_after, Some(Duration::from_secs(40)));
+    assert!(!has(&plan, "Secret", &names().token_secret()));
+    assert_eq!(account(&plan).unwrap().secrets, None);
+
+    let plan = plan_of(&service, silent(Duration::from_secs(60)));
+    assert!(has(&plan, "Secret", &names().token_secret()));
+    assert!(account(&plan).unwrap().secrets.is_some());
 }
 
 fn token_removal(when: When) -> Removal {
