@@ -24,6 +24,9 @@ use crate::aim::runtime_config::Config;
 const FIRST_DELAY: Duration = Duration::from_secs(60);
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
+/// A pod is made within moments of its Job, if it can be.
+const FIRST_POD: SignedDuration = SignedDuration::from_secs(30);
+
 /// Stands for what an answer depends on.
 fn inputs<K: TemplateKind>(template: &K, image: &str) -> String {
     hash(&json!([image, template.common().parameters]).to_string(), 16)
@@ -103,9 +106,12 @@ impl Wanted {
         }
     }
 
-    /// Whether another Job would do nothing else.
-    pub(super) fn is_tried_by(&self, job: &Job) -> bool {
-        attempt(job).is_none_or(|attempt| attempt == self.attempt)
+    /// Whether another Job would do nothing else. One of a predecessor shows what it runs with.
+    pub(super) fn is_tried_by(&self, job: &Job, runs_with: &RunsWith) -> bool {
+        match attempt(job) {
+            Some(attempt) => attempt == self.attempt,
+            None => RunsWith::of_job(job) == *runs_with,
+        }
     }
 }
 
@@ -130,6 +136,16 @@ impl RunsWith {
         Self {
             service_account: account.filter(|account| !account.is_empty()),
             pull_secrets: merge_pull_secrets(secrets, template.image_pull_secrets()),
+        }
+    }
+
+    fn of_job(job: &Job) -> Self {
+        let pod = job.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+        let account = pod.and_then(|pod| pod.service_account_name.clone());
+        let secrets = pod.and_then(|pod| pod.image_pull_secrets.as_deref());
+        Self {
+            service_account: account.filter(|account| !account.is_empty()),
+            pull_secrets: merge_pull_secrets(secrets.unwrap_or_default(), &[]),
         }
     }
 }
@@ -157,6 +173,19 @@ pub(super) fn course(job: &Job, patience: Duration, now: Timestamp) -> Course {
         true => Course::TooLong,
         false => Course::Running,
     }
+}
+
+/// Whether a Job that has no pod should have had one by now. Who has suspended it wants none.
+pub(super) fn is_podless(job: &Job, now: Timestamp) -> bool {
+    let count = |count: Option<i32>| count.unwrap_or_default();
+    let had_pods = job.status.as_ref().is_some_and(|status| {
+        let ended = count(status.failed) + count(status.succeeded);
+        count(status.active) + count(status.ready) + ended > 0
+    });
+    let is_suspended = job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
+    let begun = job.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let is_late = begun.is_some_and(|begun| now.duration_since(begun) > FIRST_POD);
+    is_late && !had_pods && !is_suspended
 }
 
 /// Whether this Job has nothing more to tell: its failure is known.

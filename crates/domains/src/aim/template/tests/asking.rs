@@ -366,6 +366,63 @@ fn held_up() -> Value {
     pod
 }
 
+/// A Job of which no pod was made, such as for want of its service account.
+fn podless() -> Value {
+    let mut job = job_of(&template(), "job");
+    job["status"] = json!({});
+    job
+}
+
+#[test]
+fn a_job_that_gets_no_pod_is_told_and_replaced_by_one_with_another_account() {
+    let progress = |seen: &Seen| seen.condition("Progressing").unwrap().2;
+    let cluster = Cluster::of([image(), podless()]);
+    // The Job is a minute older than the first look.
+    let early = look_at(&template(), &cluster, later(-30));
+    assert_eq!(progress(&early), "Discovery job is running");
+    let next = early.plan.requeue_after.expect("no event tells that time has passed");
+    assert!(next.as_secs() <= 30, "{next:?}");
+    let late = look_at(&template(), &cluster, later(-29));
+    assert_eq!(progress(&late), "Discovery job is running: no pod could be created");
+    assert_eq!((late.phase(), late.deleted().len()), ("Progressing", 0));
+
+    let account = config("default", json!({ "serviceAccountName": "runner" }));
+    let mended = Cluster::of([image(), podless(), account]);
+    assert!(look_at(&template(), &mended, later(-30)).deleted().is_empty());
+    assert_eq!(look_at(&template(), &mended, later(-29)).deleted(), [format!("Job {JOB}")]);
+}
+
+#[test]
+fn a_job_that_has_had_a_pod_or_is_to_have_none_lacks_nothing() {
+    let mut suspended = podless();
+    suspended["spec"]["suspend"] = true.into();
+    let counts = ["active", "ready", "failed", "succeeded"].map(|count| {
+        let mut job = podless();
+        job["status"][count] = 1.into();
+        job
+    });
+    for job in counts.into_iter().chain([suspended]) {
+        let seen = look(&template(), &Cluster::of([image(), job.clone()]));
+        assert_eq!(seen.condition("Progressing").unwrap().2, "Discovery job is running", "{job}");
+    }
+}
+
+/// It does not say what it was asked with, but shows what it runs with.
+#[test]
+fn a_predecessors_job_that_cannot_start_is_replaced_by_one_that_may() {
+    let mut job = job_of(&template(), "job");
+    job["metadata"].as_object_mut().unwrap().remove("annotations");
+    let stuck = vec![image(), job, held_up()];
+    assert!(look(&template(), &Cluster::of(stuck.clone())).deleted().is_empty());
+    for spec in [
+        json!({ "imagePullSecrets": [{ "name": "s" }] }),
+        json!({ "serviceAccountName": "runner" }),
+    ] {
+        let mended = Cluster::of([stuck.clone(), vec![config("default", spec)]].concat());
+        assert_eq!(look(&template(), &mended).deleted(), [format!("Job {JOB}")]);
+    }
+}
+
 /// W6: create-only. What was changed counts for the next one, if there has to be one.
 #[test]
 fn w06_a_job_that_may_still_answer_is_left_alone() {
