@@ -92,9 +92,10 @@ pub(in crate::aim) fn is_hopeless(status: Option<&TemplateStatus>) -> bool {
     let is_held_up = progress.is_some_and(|progress| {
         progress.reason == reasons::DISCOVERY_RUNNING && progress.message != RUNNING
     });
-    let phase = status.status.as_deref();
-    let is_stuck = is_held_up && phase == Some(Phase::Progressing.as_str());
-    !has_answer(Some(status)) && (is_stuck || phase == Some(Phase::Failed.as_str()))
+    let is = |phase: Phase| status.status.as_deref() == Some(phase.as_str());
+    // Degraded is what has no image; another base may name another.
+    let is_lost = is(Phase::Degraded) || is(Phase::Failed);
+    !has_answer(Some(status)) && (is_lost || is_held_up && is(Phase::Progressing))
 }
 
 /// Whether services may build on the answer.
