@@ -16,6 +16,7 @@ use super::discovery::{
     self, Course, Failure, RunsWith, Wanted, course, has_answer, is_answered, is_counted, is_spent,
 };
 use super::fetch::Answers;
+use super::health::NO_CONFIG;
 use super::usage::{Usage, usage};
 use crate::aim::catalogue::Image;
 use crate::aim::discovery_log::{self, Discovered};
@@ -131,7 +132,7 @@ fn unread<K: TemplateKind>(
     // Templates of the cluster go on without.
     if let (Some(missing), Some(_)) = (config.missing(), &template.meta().namespace) {
         let name = &answers.configs.name;
-        let message = format!("failed to resolve AIMRuntimeConfig \"{name}\": {missing}");
+        let message = format!("{NO_CONFIG}\"{name}\": {missing}");
         return Some(Outcome::Unread { message, error: None });
     }
     let failed = match config {

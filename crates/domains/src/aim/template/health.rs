@@ -24,6 +24,11 @@ pub(super) const FAILURE: &str = "Failure";
 /// What is said of a Job that runs; what keeps its pod from starting comes after it.
 const RUNNING: &str = "Discovery job is running";
 
+/// What is said of something that could not be read, and how it begins where that is a runtime config
+/// which does not exist.
+const UNREAD: &str = "Observation failed: ";
+pub(super) const NO_CONFIG: &str = "failed to resolve AIMRuntimeConfig ";
+
 /// A failed write, where there is no answer yet and where there is one.
 const FAILED_WRITE: [Told; 2] = [
     FAILED_WRITE_ASIDE[0],
@@ -94,8 +99,23 @@ pub(in crate::aim) fn is_hopeless(status: Option<&TemplateStatus>) -> bool {
     });
     let is = |phase: Phase| status.status.as_deref() == Some(phase.as_str());
     // Degraded is what has no image; another base may name another.
-    let is_lost = is(Phase::Degraded) || is(Phase::Failed);
+    let is_lost = is(Phase::Degraded) || is(Phase::Failed) && has_failed_for_good(status);
     !has_answer(Some(status)) && (is_lost || is_held_up && is(Phase::Progressing))
+}
+
+/// Whether what has failed is the asking itself, and not a read or write that may go well next time.
+fn has_failed_for_good(status: &TemplateStatus) -> bool {
+    let failure = find(&status.conditions, FAILURE);
+    let failure = failure.filter(|failure| Status::parse(&failure.status) == Status::True);
+    let Some(failure) = failure else { return false };
+    let discovery = status.discovery.as_ref();
+    match (failure.reason.as_str(), failure.message.strip_prefix(UNREAD)) {
+        (reasons::JOB_FAILED, _) => true,
+        (reasons::DISCOVERY_PARSE_FAILED, _) => !discovery.is_some_and(|known| known.unread),
+        (_, Some(unread)) => unread.starts_with(NO_CONFIG),
+        // A Job may be refused for ever, and where none runs nothing is lost.
+        (_, None) => !discovery.is_some_and(|known| known.started_job.is_some()),
+    }
 }
 
 /// Whether services may build on the answer.
@@ -144,7 +164,7 @@ fn asking<K: TemplateKind>(template: &K, outcome: &Outcome) -> (State, Vec<Condi
     let failure = |reason: &str, message: &str| update(FAILURE, Status::True, reason, message);
     match outcome {
         Outcome::Unread { message, .. } => {
-            let message = format!("Observation failed: {message}");
+            let message = format!("{UNREAD}{message}");
             let ready = not_ready(reasons::FAILED, "Template is not ready due to errors");
             (State::Failed, vec![failure(reasons::FAILED, &message), ready])
         }

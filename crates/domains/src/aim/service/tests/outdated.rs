@@ -28,9 +28,22 @@ fn named(mut service: AimService, name: &str) -> Value {
 }
 
 /// What the template says of itself where nothing can come of it.
-fn hopeless() -> [Value; 3] {
-    let held_up = running("Discovery job is running: no such image");
-    [json!({ "status": "Failed" }), json!({ "status": "Degraded" }), held_up]
+fn hopeless() -> [Value; 6] {
+    let no_config =
+        "Observation failed: failed to resolve AIMRuntimeConfig \"gold\": runtime config";
+    [
+        failed("JobFailed", "Discovery job failed"),
+        failed("DiscoveryParseFailed", "Failed to parse discovery output: empty"),
+        failed("Failed", no_config),
+        failed("Failed", "Apply failed: Job is invalid"),
+        json!({ "status": "Degraded" }),
+        running("Discovery job is running: no such image"),
+    ]
+}
+
+fn failed(reason: &str, message: &str) -> Value {
+    json!({ "status": "Failed", "conditions": [{ "type": "Failure", "status": "True",
+        "reason": reason, "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z" }] })
 }
 
 fn running(message: &str) -> Value {
@@ -69,6 +82,19 @@ fn w14_what_may_come_to_an_answer_stays() {
         json!({ "status": "Pending" }),
         json!({ "status": "Progressing" }),
         running("Discovery job is running"),
+        json!({ "status": "Failed" }),
+        failed("Failed", "Observation failed: cannot list Job"),
+        with(
+            failed("Failed", "Apply failed: a quota is busy"),
+            json!({ "discovery": { "startedJob": "job" } }),
+        ),
+        with(
+            failed(
+                "DiscoveryParseFailed",
+                "Failed to parse discovery output: failed to get pod logs",
+            ),
+            json!({ "discovery": { "unread": true } }),
+        ),
     ] {
         assert_eq!(deleted(&seen_after_mending(&status, &[]).plan), [""; 0], "{status}");
     }
@@ -155,7 +181,7 @@ fn services_of_different_minds_do_not_take_turns() {
 fn what_has_an_answer_or_was_made_by_somebody_stays() {
     let change = |change: &dyn Fn(Value) -> Value| {
         let mut objects = objects(&service("wrong"));
-        let derived = with(objects.pop().unwrap(), json!({ "status": { "status": "Failed" } }));
+        let derived = with(objects.pop().unwrap(), json!({ "status": hopeless()[0] }));
         objects.push(change(derived));
         see(&service("right"), objects)
     };
