@@ -50,16 +50,31 @@ pub(super) fn has_answer(status: Option<&TemplateStatus>) -> bool {
     })
 }
 
-/// Whether a status without inputs tells of an answer. That it is Available does not outlive the loss of
-/// the image; what was discovered does. An empty profile was there before any answer.
+/// Whether a status without inputs tells of an answer. What was asked after it, to no effect or none yet,
+/// may have been another image.
 fn is_said(status: &TemplateStatus) -> bool {
-    let discovered = find(&status.conditions, DISCOVERED);
+    let is_failed = status.status.as_deref() == Some(Phase::Failed.as_str());
+    has_traces(status) && !is_failed && discovered(status) != Some(Status::False)
+}
+
+/// Whether a predecessor's answer is there and does not count.
+pub(super) fn is_refused(status: &TemplateStatus) -> bool {
+    has_traces(status) && !has_answer(Some(status))
+}
+
+/// That it is Available does not outlive the loss of the image; what was discovered does. An empty
+/// profile was there before any answer.
+fn has_traces(status: &TemplateStatus) -> bool {
     let nothing = Profile { metadata: Some(ProfileMetadata::default()), ..Profile::default() };
     let has_profile = |profile: &Profile| *profile != nothing && *profile != Profile::default();
     status.status.as_deref() == Some(Phase::Available.as_str())
-        || discovered.is_some_and(|told| Status::parse(&told.status) == Status::True)
+        || discovered(status) == Some(Status::True)
         || !status.model_sources.is_empty()
         || status.profile.as_ref().is_some_and(has_profile)
+}
+
+fn discovered(status: &TemplateStatus) -> Option<Status> {
+    find(&status.conditions, DISCOVERED).map(|told| Status::parse(&told.status))
 }
 
 /// What a Job has to be to count.

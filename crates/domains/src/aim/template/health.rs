@@ -11,7 +11,7 @@ use windlass_engine::kind::Scope;
 use windlass_engine::state::{FailureWords, Manual, State, Told};
 
 use super::compose::{Observed, Outcome};
-use super::discovery::has_answer;
+use super::discovery::{has_answer, is_refused};
 use super::fetch::scope;
 use super::{news, reasons};
 
@@ -57,6 +57,12 @@ pub(super) fn health<K: TemplateKind>(template: &K, observed: &Observed) -> Heal
         // A Job is seen in the pass that makes it; the order is that of two passes.
         for update in asking(template, &Outcome::Starting).1 {
             conditions.set(update.with(Observability::silent()));
+        }
+    }
+    if !observed.answer.is_given && template.status().is_some_and(is_refused) {
+        // Whatever becomes of the state that spoke against it.
+        if conditions.get(DISCOVERED).is_none_or(|told| told.status != Status::False) {
+            conditions.set(not_discovered().with(Observability::silent()));
         }
     }
     let (state, told) = judge(template, observed);
@@ -214,12 +220,16 @@ fn running(obstacle: Option<&str>) -> Vec<ConditionUpdate> {
         Some(obstacle) => format!("{RUNNING}: {obstacle}"),
         None => RUNNING.to_owned(),
     };
-    let pending = "Discovery job has not completed";
     vec![
         update(PROGRESSING, Status::True, reasons::DISCOVERY_RUNNING, &message),
-        update(DISCOVERED, Status::False, reasons::JOB_PENDING, pending),
+        not_discovered(),
         update(READY, Status::False, reasons::RECONCILING, "Template is not ready yet"),
     ]
+}
+
+fn not_discovered() -> ConditionUpdate {
+    let message = "Discovery job has not completed";
+    update(DISCOVERED, Status::False, reasons::JOB_PENDING, message)
 }
 
 fn no_image<K: TemplateKind>(template: &K) -> String {

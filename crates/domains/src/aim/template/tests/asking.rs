@@ -281,6 +281,32 @@ fn what_a_predecessor_has_discovered_outlives_its_image() {
     }
 }
 
+/// It asked again, perhaps another image, whenever it was not Available.
+#[test]
+fn what_a_predecessor_was_told_before_it_failed_or_asked_again_is_no_answer() {
+    let said = json!(answered(&template()).status.unwrap());
+    let (sources, profile) = (&said["modelSources"], &said["profile"]);
+    let discovered = |status: &str| {
+        json!([{ "type": "Discovered", "status": status, "reason": "Any", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z" }])
+    };
+    for status in [
+        json!({ "status": "Failed", "modelSources": sources }),
+        json!({ "status": "Failed", "profile": profile, "conditions": discovered("True") }),
+        json!({ "status": "Progressing", "profile": profile, "conditions": discovered("False") }),
+        json!({ "status": "Degraded", "modelSources": sources, "conditions": discovered("False") }),
+    ] {
+        let template = of_a_predecessor(status.clone());
+        for first in [Cluster::of([image()]), Cluster::default()] {
+            let seen = look(&template, &first);
+            assert_ne!(seen.phase(), "Available", "{status}");
+            // Nor is it one when the state that spoke against it is over.
+            let next = look(&after(&template, &seen), &Cluster::of([image()]));
+            assert_eq!((next.phase(), next.applied()), ("Pending", vec![format!("Job {JOB}")]));
+        }
+    }
+}
+
 /// It wrote one before there was any answer.
 #[test]
 fn an_empty_profile_of_a_predecessor_is_no_answer() {
