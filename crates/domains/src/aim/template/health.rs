@@ -120,7 +120,7 @@ fn has_failed_for_good(status: &TemplateStatus) -> bool {
         (reasons::DISCOVERY_PARSE_FAILED, _) => !discovery.is_some_and(|known| known.unread),
         (_, Some(unread)) => unread.starts_with(NO_CONFIG),
         // A Job may be refused for ever, and where none runs nothing is lost.
-        (_, None) => !discovery.is_some_and(|known| known.started_job.is_some()),
+        (_, None) => discovery.is_none_or(|known| known.started_job.is_none()),
     }
 }
 
