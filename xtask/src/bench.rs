@@ -1,9 +1,11 @@
-//! `cargo xtask bench`: how fast the operator is, measured against what the API server can take.
+//! `cargo xtask bench`: how fast the operator is, measured against what the API server can take, and
+//! how fast the embedded API server is, measured against the real one.
 //!
 //! [`arguments`] is always there. The rest needs a client of the API, which `cargo xtask` is built
 //! without: it hands over to a build of itself that has it, and that is as optimised as the
 //! operator, so that the writer to compare with is not slowed down by its own code.
 
+mod api;
 mod arguments;
 #[cfg(feature = "bench")]
 mod audit;
@@ -58,6 +60,23 @@ Without --debug the first run compiles release builds, which takes minutes. WIND
 program to measure instead of the one built here.
 ";
 
+pub const API_HELP: &str = "\
+cargo xtask bench api [OPTIONS]
+
+The embedded API server beside kube-apiserver and etcd, with stores on the same disk and every answer
+durable: server-side applies per second of 32 appliers, the time from an acknowledged write until the
+last watcher has it, and memory. The same client asks both in turns. Prints one line of JSON on
+standard output, its progress and a table on standard error. The fields are explained in
+CONTRIBUTING.md.
+
+  --objects N        Deployments and custom objects that are made, each, per round; default: 500
+  --changes N        how often each is changed after that; default: 3
+  --watchers N       default: 100
+  --samples N        writes per round that the watchers wait for; default: 200
+  --rounds N         default: 3
+  --debug            debug builds, for trying the benchmark itself; the figures mean nothing
+";
+
 /// Tells a build of ourselves that it is the one to measure.
 const MEASURE: &str = "WINDLASS_BENCH_MEASURE";
 
@@ -69,18 +88,29 @@ pub fn run(arguments: &[&str]) -> Result<bool> {
     if parsed.debug || std::env::var_os(MEASURE).is_some() {
         return converge::run(&parsed).map(|()| true);
     }
-    hand_over(arguments, parsed.debug)
+    hand_over("converge", arguments, parsed.debug)
+}
+
+/// The same for the API servers.
+pub fn run_api(arguments: &[&str]) -> Result<bool> {
+    let parsed = api::Arguments::parse(arguments)
+        .map_err(|problem| anyhow!("{problem}; see `cargo xtask bench api --help`"))?;
+    #[cfg(feature = "bench")]
+    if parsed.debug || std::env::var_os(MEASURE).is_some() {
+        return api::run(&parsed).map(|()| true);
+    }
+    hand_over("api", arguments, parsed.debug)
 }
 
 /// Replaces this process, so that there is none in between to be interrupted.
-fn hand_over(arguments: &[&str], debug: bool) -> Result<bool> {
+fn hand_over(what: &str, arguments: &[&str], debug: bool) -> Result<bool> {
     let mut command = cargo();
     command.args(["run", "--quiet", "--locked", "--package", "xtask", "--features", "bench"]);
     command.arg("--manifest-path").arg(project_root().join("Cargo.toml"));
     if !debug {
         command.arg("--release");
     }
-    command.args(["--", "bench", "converge"]).args(arguments);
+    command.args(["--", "bench", what]).args(arguments);
     let error = command.env(MEASURE, "1").stdin(Stdio::null()).exec();
     Err(error).context("cannot run `cargo run`")
 }

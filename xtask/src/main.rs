@@ -20,6 +20,7 @@ cargo xtask COMMAND
   demo [--once]              the operator at work on a real control plane; `demo --help`
   bench converge --services N
                              how fast it is, as one line of JSON; `bench --help`
+  bench api                  how fast the embedded API is beside the real one; `bench api --help`
 
   check                      format, tidy rules, lints, generated files, dependencies
   tidy                       the tidy rules alone
@@ -56,7 +57,12 @@ fn main() -> ExitCode {
             print!("{}", bench::HELP);
             Ok(true)
         }
+        ["bench", "api", "--help" | "-h"] => {
+            print!("{}", bench::API_HELP);
+            Ok(true)
+        }
         ["bench", "converge", rest @ ..] => bench::run(rest),
+        ["bench", "api", rest @ ..] => bench::run_api(rest),
         ["demo"] => demo::run(false),
         ["demo", "--once"] => demo::run(true),
         ["check"] => check::run().map(|()| true),
