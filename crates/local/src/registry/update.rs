@@ -147,7 +147,7 @@ pub(super) fn is_over(old: &Object, new: &Value) -> bool {
     let none = |pointer: &str| {
         new.pointer(pointer).and_then(Value::as_array).is_none_or(|list| list.is_empty())
     };
-    let grace = old.metadata().and_then(|all| all.get("deletionGracePeriodSeconds"));
+    let grace = old.metadata().get("deletionGracePeriodSeconds");
     let grace = grace.and_then(Value::as_i64).unwrap_or_default();
     // Only namespaces have finalizers in their spec.
     old.is_deleting() && grace == 0 && none("/metadata/finalizers") && none("/spec/finalizers")
