@@ -74,7 +74,7 @@ async fn m05_who_comes_second_to_a_name_waits_for_the_end_of_the_first() {
 #[tokio::test(flavor = "multi_thread")]
 async fn m14_a_foreign_secret_of_the_tokens_name_stays() {
     const TOKEN: &str = "a-epp-sa-metrics-reader-secret";
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
     let space = cluster.space("secret").await;
     let foreign: Secret = serde_json::from_value(json!({
         "metadata": { "name": TOKEN }, "stringData": { "key": "of somebody" } }))
