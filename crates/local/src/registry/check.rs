@@ -88,6 +88,16 @@ impl Served {
     }
 }
 
+impl Target {
+    /// Only the main endpoint changes what warnings are about.
+    pub(super) fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        match &*self.subresource {
+            "status" => Vec::new(),
+            _ => self.served.warnings(new, old),
+        }
+    }
+}
+
 /// The fields that say what is wanted.
 fn wanted(object: &Value, keeps_status: bool) -> BTreeMap<&String, &Value> {
     let fields = object.as_object().into_iter().flatten();

@@ -69,7 +69,7 @@ impl Registry {
         let mut object = decoded.object;
         target.check_names(&mut object)?;
         served.default(&mut object);
-        warnings.extend(served.warnings(&object, Some(&before.shown)));
+        warnings.extend(target.warnings(&object, Some(&before.shown)));
         let body =
             self.update_in(tx, target, before, object, write, Owners::Compare, From::Patch)?;
         Ok(Answer { created: false, body, warnings })
@@ -101,7 +101,7 @@ impl Registry {
         served.default(&mut object);
         let applied = Owners::Applied;
         let created = before.is_none();
-        warnings.extend(served.warnings(&object, before.as_ref().map(|before| &before.shown)));
+        warnings.extend(target.warnings(&object, before.as_ref().map(|before| &before.shown)));
         let body = match before {
             Some(before) => {
                 self.update_in(tx, target, before, object, write, applied, From::Patch)?

@@ -60,13 +60,13 @@ impl Registry {
                 if !meta(&object, "uid").is_empty() {
                     return Err(other_uid(&target, meta(&object, "uid"), ""));
                 }
-                let warnings = target.served.warnings(&object, None);
+                let warnings = target.warnings(&object, None);
                 let body = registry.create_in(tx, &target, object, &write, Owners::Compare)?;
                 return Ok(Answer { created: true, body, warnings });
             };
             check_version_given(&target, &object)?;
             let before = Before::of(&target.served, &old);
-            let warnings = target.served.warnings(&object, Some(&before.shown));
+            let warnings = target.warnings(&object, Some(&before.shown));
             let owners = Owners::Compare;
             let body =
                 registry.update_in(tx, &target, before, object, &write, owners, From::Put)?;
