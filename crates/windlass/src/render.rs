@@ -42,7 +42,9 @@ pub(crate) fn run(flags: &RenderFlags) -> anyhow::Result<()> {
         let kind = document.value["kind"].as_str().and_then(KindName::of);
         // The others only say something to those.
         if let Some(kind) = kind {
-            objects.extend(kind.visit(&flags.kinds, Render { document, cluster: &cluster })?);
+            let merges = flags.kinds.aim.merges();
+            let render = Render { document, cluster: &cluster, merges };
+            objects.extend(kind.visit(&flags.kinds, render)?);
         }
     }
     output::print_yaml(&objects)
@@ -55,20 +57,31 @@ fn read(mut document: Document, flags: &RenderFlags) -> anyhow::Result<Document>
     let namespaced = definition.spec.scope == "Namespaced";
     prepare(&mut document, namespaced, &flags.namespace)?;
     schema::fill(definition, &mut document.value);
+    forget_config(&mut document.value);
     check_name(&definition.spec.names.kind, &document)?;
     Ok(document)
+}
+
+/// A service without a config reports that of its template, and then its status would not tell whether
+/// it has one itself.
+fn forget_config(object: &mut Value) {
+    if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+        status.remove("resolvedRuntimeConfig");
+    }
 }
 
 struct Render<'a> {
     document: &'a Document,
     cluster: &'a Documents,
+    /// Whether runtime configs of the cluster fill those of namespaces.
+    merges: bool,
 }
 
 impl Visitor for Render<'_> {
     type Output = anyhow::Result<Vec<Value>>;
 
     fn visit<D: Domain>(self, domain: D) -> Self::Output {
-        render_as(&domain, self.document, self.cluster)
+        render_as(&domain, &self)
     }
 }
 
@@ -125,11 +138,8 @@ fn check_name(kind: &str, document: &Document) -> Result<(), BadInput> {
     rule.map_err(|rule| document.place.bad(rule))
 }
 
-fn render_as<D: Domain>(
-    domain: &D,
-    document: &Document,
-    cluster: &Documents,
-) -> anyhow::Result<Vec<Value>> {
+fn render_as<D: Domain>(domain: &D, given: &Render<'_>) -> anyhow::Result<Vec<Value>> {
+    let Render { document, cluster, merges } = *given;
     let object: D::Object = serde_path_to_error::deserialize(&document.value)
         .map_err(|error| document.place.bad(format!("{}: {}", error.path(), error.inner())))?;
     let look = at_once(look(domain, cluster, &object, Timestamp::UNIX_EPOCH))
@@ -147,7 +157,7 @@ fn render_as<D: Domain>(
     if let Some(own) = &look.health.manual {
         let overall = Overall { state: own.state, ready: false, message: String::new() };
         let status = domain.status(&object, &look.observed, &overall);
-        check_failure(&own.conditions, has_config(&status, cluster), document)?;
+        check_failure(&own.conditions, has_config(&status, cluster, merges), document)?;
     }
     Ok(look.plan.tiers().concat().into_iter().map(|desired| desired.body.clone()).collect())
 }
@@ -176,15 +186,19 @@ fn check_failure(
     }
 }
 
-/// Whether the runtime config that counts is among the given objects.
-fn has_config(status: &Map<String, Value>, cluster: &Documents) -> bool {
+/// Whether the runtime config that counts is among the given objects, with the one that fills it.
+fn has_config(status: &Map<String, Value>, cluster: &Documents, merges: bool) -> bool {
     let Some(reference) = status.get("resolvedRuntimeConfig") else { return false };
-    cluster.objects.iter().any(|object| {
-        let metadata = &object["metadata"];
-        object["kind"] == reference["kind"]
-            && metadata["name"] == reference["name"]
-            && metadata["namespace"] == reference["namespace"]
-    })
+    let has = |kind: &Value, namespace: &Value| {
+        cluster.objects.iter().any(|object| {
+            let metadata = &object["metadata"];
+            object["kind"] == *kind
+                && metadata["name"] == reference["name"]
+                && metadata["namespace"] == *namespace
+        })
+    };
+    has(&reference["kind"], &reference["namespace"])
+        && (!merges || has(&"AIMClusterRuntimeConfig".into(), &Value::Null))
 }
 
 fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {

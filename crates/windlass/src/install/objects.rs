@@ -93,8 +93,6 @@ fn container(flags: &Flags) -> Container {
         env: Some(vec![
             from_field("POD_NAMESPACE", "metadata.namespace"),
             from_field("POD_NAME", "metadata.name"),
-            // The program's own default is a namespace that only its predecessor's installation has.
-            from_field("AIM_OPERATOR_NAMESPACE", "metadata.namespace"),
         ]),
         ports: Some(vec![port("metrics", 8080), port("probes", 8081)]),
         liveness_probe: Some(probe("/healthz")),

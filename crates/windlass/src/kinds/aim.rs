@@ -62,6 +62,10 @@ impl Default for Flags {
 }
 
 impl Flags {
+    pub(crate) fn merges(&self) -> bool {
+        self.runtime_config_resolution == ResolutionFlag::Merge
+    }
+
     pub(super) fn settings(&self) -> Settings {
         Settings {
             operator_namespace: self.aim_operator_namespace.clone(),

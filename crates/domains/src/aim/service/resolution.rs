@@ -13,7 +13,7 @@ use windlass_engine::fetch::Fetched;
 use super::derivation;
 use super::fetch::Templates;
 use crate::aim::catalogue::Images;
-use crate::aim::derived::{is_derived, is_wanted_by};
+use crate::aim::derived::is_derived;
 use crate::aim::template::is_hopeless;
 
 /// What came of looking for a template.
@@ -97,7 +97,7 @@ pub(super) fn resolve(service: &AimService, answers: &Templates) -> Result<Resol
         (Some(base), Some(_)) => derived(service, base, answers)?,
     };
     let outdated = outdated(service, answers)
-        .filter(|existing| !is_wanted_by_another(service, answers, existing))
+        .filter(|existing| !is_wanted_by_another(service, base.as_deref(), answers, existing))
         .map(|existing| Box::new(existing.clone()));
     Ok(Resolution { base, outcome, outdated })
 }
@@ -146,16 +146,40 @@ pub(super) fn outdated<'a>(
     (!derivation::is_same(&existing.spec, &wanted)).then_some(existing)
 }
 
-/// Whether another service has use for the template, or that is unknown.
+/// Whether another service wants the template as it is, or that is unknown. One that would have it
+/// otherwise too does not keep it: whichever makes it anew is then the one that wants it so.
 fn is_wanted_by_another(
     service: &AimService,
+    base: Option<&str>,
     answers: &Templates,
     existing: &AimServiceTemplate,
 ) -> bool {
     let Some(services) = answers.services.found() else { return true };
-    let name = existing.metadata.name.as_deref().unwrap_or_default();
-    let mut others = services.iter().filter(|other| other.metadata.name != service.metadata.name);
-    others.any(|other| is_wanted_by(other, name))
+    let Ok(Some((_, model))) = base_template(answers) else { return true };
+    let mut others = services.iter().filter(|other| {
+        other.metadata.name != service.metadata.name && other.metadata.deletion_timestamp.is_none()
+    });
+    let name = existing.metadata.name.as_deref();
+    let would_make_it = |other: &AimService| {
+        derivation::is_same(&existing.spec, &derivation::derive(other, &model))
+    };
+    others.any(|other| {
+        let status = other.status.as_ref();
+        let resolved = status.and_then(|status| status.resolved_template.as_ref());
+        let is_resolved = resolved.is_some_and(|resolved| resolved.name.as_deref() == name);
+        let image = &existing.spec.common.aim_image_name;
+        match (named_template(other), &other.spec.overrides) {
+            (named, _) if named.is_some() && named == name => true,
+            (_, None) => is_resolved,
+            (named, Some(_)) if named.is_some() && named == base => would_make_it(other),
+            // It may have found one that is as its own would be.
+            (Some(_), Some(_)) => is_resolved,
+            // Its base is the image's to say, which is not asked on behalf of another.
+            (None, Some(_)) => {
+                (is_resolved || other.spec.aim_image_name == *image) && would_make_it(other)
+            }
+        }
+    })
 }
 
 fn derived(service: &AimService, base: &str, answers: &Templates) -> Result<Outcome, Error> {

@@ -16,11 +16,14 @@ use super::discovery::{
     self, Course, Failure, RunsWith, Wanted, course, has_answer, is_answered, is_counted, is_spent,
 };
 use super::fetch::Answers;
+use super::health::NO_CONFIG;
 use super::usage::{Usage, usage};
 use crate::aim::catalogue::Image;
 use crate::aim::discovery_log::{self, Discovered};
 use crate::aim::runtime_config::{Config, Resolved};
 use crate::aim::settings::Settings;
+
+const NO_POD: &str = "no pod could be created";
 
 #[derive(Clone, Debug)]
 pub struct Observed {
@@ -92,16 +95,17 @@ pub(super) fn compose<K: TemplateKind>(
     let runs_with = RunsWith::of(template, config.config());
     let taken = &answers.taken;
     let wanted = found.map(|image| Wanted::of(template, &image.spec.image, &runs_with, taken));
-    let asking = Asking { template, wanted: wanted.as_ref(), answers: &answers, now };
+    let asking =
+        Asking { template, wanted: wanted.as_ref(), runs_with: &runs_with, answers: &answers, now };
     let (outcome, news) = match unread(template, &config, &image, &answers) {
         Some(unread) => (unread, None),
         None => asking.outcome(settings),
     };
     Observed {
-        runs_with,
         answer: answer(template, news),
         record: asking.record(&outcome),
         in_the_way: asking.in_the_way(&outcome),
+        runs_with,
         usage: usage(template, answers.users.as_ref(), now),
         serves_runtime: answers.serves_runtime,
         image: image.ok().flatten(),
@@ -128,7 +132,7 @@ fn unread<K: TemplateKind>(
     // Templates of the cluster go on without.
     if let (Some(missing), Some(_)) = (config.missing(), &template.meta().namespace) {
         let name = &answers.configs.name;
-        let message = format!("failed to resolve AIMRuntimeConfig \"{name}\": {missing}");
+        let message = format!("{NO_CONFIG}\"{name}\": {missing}");
         return Some(Outcome::Unread { message, error: None });
     }
     let failed = match config {
@@ -142,6 +146,7 @@ fn unread<K: TemplateKind>(
 struct Asking<'a, K> {
     template: &'a K,
     wanted: Option<&'a Wanted>,
+    runs_with: &'a RunsWith,
     answers: &'a Answers,
     now: Timestamp,
 }
@@ -170,9 +175,9 @@ impl<K: TemplateKind> Asking<'_, K> {
             };
         }
         if let (Some(job), Some(Course::Running)) = (telling, course) {
-            let obstacle = self.obstacle();
+            let obstacle = self.obstacle(job);
             // What cannot start is lost to nobody if another, made as it should be by now, comes instead.
-            if obstacle.is_none() || wanted.is_tried_by(job) {
+            if obstacle.is_none() || wanted.is_tried_by(job, self.runs_with) {
                 return (Outcome::Running { obstacle }, None);
             }
         }
@@ -191,9 +196,13 @@ impl<K: TemplateKind> Asking<'_, K> {
     }
 
     /// What keeps the pod from running, in its own words. That it has not started yet is no reason, and
-    /// pods that have are no longer kept.
-    fn obstacle(&self) -> Option<String> {
+    /// pods that have are no longer kept. Why there is none, only events would tell: most often there is
+    /// no such service account.
+    fn obstacle(&self, job: &Job) -> Option<String> {
         let found = self.answers.pods.as_ref()?.found()?;
+        if found.is_empty() {
+            return discovery::is_podless(job, self.now).then(|| NO_POD.to_owned());
+        }
         let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
         let is_pending = |pod: &&Pod| phase(pod).as_deref() == Some("Pending");
         let found: Vec<Pod> = found.iter().filter(is_pending).cloned().collect();

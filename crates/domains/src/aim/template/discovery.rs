@@ -24,6 +24,9 @@ use crate::aim::runtime_config::Config;
 const FIRST_DELAY: Duration = Duration::from_secs(60);
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
+/// A pod is made within moments of its Job, if it can be.
+const FIRST_POD: SignedDuration = SignedDuration::from_secs(30);
+
 /// Stands for what an answer depends on.
 fn inputs<K: TemplateKind>(template: &K, image: &str) -> String {
     hash(&json!([image, template.common().parameters]).to_string(), 16)
@@ -47,16 +50,31 @@ pub(super) fn has_answer(status: Option<&TemplateStatus>) -> bool {
     })
 }
 
-/// Whether a status without inputs tells of an answer. That it is Available does not outlive the loss of
-/// the image; what was discovered does. An empty profile was there before any answer.
+/// Whether a status without inputs tells of an answer. What was asked after it, to no effect or none yet,
+/// may have been another image.
 fn is_said(status: &TemplateStatus) -> bool {
-    let discovered = find(&status.conditions, DISCOVERED);
+    let is_failed = status.status.as_deref() == Some(Phase::Failed.as_str());
+    has_traces(status) && !is_failed && discovered(status) != Some(Status::False)
+}
+
+/// Whether a predecessor's answer is there and does not count.
+pub(super) fn is_refused(status: &TemplateStatus) -> bool {
+    has_traces(status) && !has_answer(Some(status))
+}
+
+/// That it is Available does not outlive the loss of the image; what was discovered does. An empty
+/// profile was there before any answer.
+fn has_traces(status: &TemplateStatus) -> bool {
     let nothing = Profile { metadata: Some(ProfileMetadata::default()), ..Profile::default() };
     let has_profile = |profile: &Profile| *profile != nothing && *profile != Profile::default();
     status.status.as_deref() == Some(Phase::Available.as_str())
-        || discovered.is_some_and(|told| Status::parse(&told.status) == Status::True)
+        || discovered(status) == Some(Status::True)
         || !status.model_sources.is_empty()
         || status.profile.as_ref().is_some_and(has_profile)
+}
+
+fn discovered(status: &TemplateStatus) -> Option<Status> {
+    find(&status.conditions, DISCOVERED).map(|told| Status::parse(&told.status))
 }
 
 /// What a Job has to be to count.
@@ -103,9 +121,12 @@ impl Wanted {
         }
     }
 
-    /// Whether another Job would do nothing else.
-    pub(super) fn is_tried_by(&self, job: &Job) -> bool {
-        attempt(job).is_none_or(|attempt| attempt == self.attempt)
+    /// Whether another Job would do nothing else. One of a predecessor shows what it runs with.
+    pub(super) fn is_tried_by(&self, job: &Job, runs_with: &RunsWith) -> bool {
+        match attempt(job) {
+            Some(attempt) => attempt == self.attempt,
+            None => RunsWith::of_job(job) == *runs_with,
+        }
     }
 }
 
@@ -130,6 +151,16 @@ impl RunsWith {
         Self {
             service_account: account.filter(|account| !account.is_empty()),
             pull_secrets: merge_pull_secrets(secrets, template.image_pull_secrets()),
+        }
+    }
+
+    fn of_job(job: &Job) -> Self {
+        let pod = job.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+        let account = pod.and_then(|pod| pod.service_account_name.clone());
+        let secrets = pod.and_then(|pod| pod.image_pull_secrets.as_deref());
+        Self {
+            service_account: account.filter(|account| !account.is_empty()),
+            pull_secrets: merge_pull_secrets(secrets.unwrap_or_default(), &[]),
         }
     }
 }
@@ -157,6 +188,19 @@ pub(super) fn course(job: &Job, patience: Duration, now: Timestamp) -> Course {
         true => Course::TooLong,
         false => Course::Running,
     }
+}
+
+/// Whether a Job that has no pod should have had one by now. Who has suspended it wants none.
+pub(super) fn is_podless(job: &Job, now: Timestamp) -> bool {
+    let count = |count: Option<i32>| count.unwrap_or_default();
+    let had_pods = job.status.as_ref().is_some_and(|status| {
+        let ended = count(status.failed) + count(status.succeeded);
+        count(status.active) + count(status.ready) + ended > 0
+    });
+    let is_suspended = job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
+    let begun = job.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let is_late = begun.is_some_and(|begun| now.duration_since(begun) > FIRST_POD);
+    is_late && !had_pods && !is_suspended
 }
 
 /// Whether this Job has nothing more to tell: its failure is known.

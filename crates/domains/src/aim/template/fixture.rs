@@ -81,6 +81,7 @@ pub(super) fn made(plan: &Plan, uid: &str) -> Value {
     let mut job = plan.apply.iter().find(|d| d.kind.kind == "Job").unwrap().body.clone();
     job["metadata"]["uid"] = uid.into();
     job["metadata"]["creationTimestamp"] = "2026-01-01T11:59:00Z".into();
+    job["status"] = json!({ "active": 1 });
     job["metadata"]["ownerReferences"] = json!([{ "apiVersion": "aim.silogen.ai/v1alpha1",
         "kind": "AIMServiceTemplate", "name": "tiny-lm-latency", "uid": UID, "controller": true }]);
     job

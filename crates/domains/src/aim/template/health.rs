@@ -11,7 +11,7 @@ use windlass_engine::kind::Scope;
 use windlass_engine::state::{FailureWords, Manual, State, Told};
 
 use super::compose::{Observed, Outcome};
-use super::discovery::has_answer;
+use super::discovery::{has_answer, is_refused};
 use super::fetch::scope;
 use super::{news, reasons};
 
@@ -23,6 +23,11 @@ pub(super) const FAILURE: &str = "Failure";
 
 /// What is said of a Job that runs; what keeps its pod from starting comes after it.
 const RUNNING: &str = "Discovery job is running";
+
+/// What is said of something that could not be read, and how it begins where that is a runtime config
+/// which does not exist.
+const UNREAD: &str = "Observation failed: ";
+pub(super) const NO_CONFIG: &str = "failed to resolve AIMRuntimeConfig ";
 
 /// A failed write, where there is no answer yet and where there is one.
 const FAILED_WRITE: [Told; 2] = [
@@ -52,6 +57,12 @@ pub(super) fn health<K: TemplateKind>(template: &K, observed: &Observed) -> Heal
         // A Job is seen in the pass that makes it; the order is that of two passes.
         for update in asking(template, &Outcome::Starting).1 {
             conditions.set(update.with(Observability::silent()));
+        }
+    }
+    if !observed.answer.is_given && template.status().is_some_and(is_refused) {
+        // Whatever becomes of the state that spoke against it.
+        if conditions.get(DISCOVERED).is_none_or(|told| told.status != Status::False) {
+            conditions.set(not_discovered().with(Observability::silent()));
         }
     }
     let (state, told) = judge(template, observed);
@@ -92,9 +103,25 @@ pub(in crate::aim) fn is_hopeless(status: Option<&TemplateStatus>) -> bool {
     let is_held_up = progress.is_some_and(|progress| {
         progress.reason == reasons::DISCOVERY_RUNNING && progress.message != RUNNING
     });
-    let phase = status.status.as_deref();
-    let is_stuck = is_held_up && phase == Some(Phase::Progressing.as_str());
-    !has_answer(Some(status)) && (is_stuck || phase == Some(Phase::Failed.as_str()))
+    let is = |phase: Phase| status.status.as_deref() == Some(phase.as_str());
+    // Degraded is what has no image; another base may name another.
+    let is_lost = is(Phase::Degraded) || is(Phase::Failed) && has_failed_for_good(status);
+    !has_answer(Some(status)) && (is_lost || is_held_up && is(Phase::Progressing))
+}
+
+/// Whether what has failed is the asking itself, and not a read or write that may go well next time.
+fn has_failed_for_good(status: &TemplateStatus) -> bool {
+    let failure = find(&status.conditions, FAILURE);
+    let failure = failure.filter(|failure| Status::parse(&failure.status) == Status::True);
+    let Some(failure) = failure else { return false };
+    let discovery = status.discovery.as_ref();
+    match (failure.reason.as_str(), failure.message.strip_prefix(UNREAD)) {
+        (reasons::JOB_FAILED, _) => true,
+        (reasons::DISCOVERY_PARSE_FAILED, _) => !discovery.is_some_and(|known| known.unread),
+        (_, Some(unread)) => unread.starts_with(NO_CONFIG),
+        // A Job may be refused for ever, and where none runs nothing is lost.
+        (_, None) => discovery.is_none_or(|known| known.started_job.is_none()),
+    }
 }
 
 /// Whether services may build on the answer.
@@ -143,7 +170,7 @@ fn asking<K: TemplateKind>(template: &K, outcome: &Outcome) -> (State, Vec<Condi
     let failure = |reason: &str, message: &str| update(FAILURE, Status::True, reason, message);
     match outcome {
         Outcome::Unread { message, .. } => {
-            let message = format!("Observation failed: {message}");
+            let message = format!("{UNREAD}{message}");
             let ready = not_ready(reasons::FAILED, "Template is not ready due to errors");
             (State::Failed, vec![failure(reasons::FAILED, &message), ready])
         }
@@ -193,12 +220,16 @@ fn running(obstacle: Option<&str>) -> Vec<ConditionUpdate> {
         Some(obstacle) => format!("{RUNNING}: {obstacle}"),
         None => RUNNING.to_owned(),
     };
-    let pending = "Discovery job has not completed";
     vec![
         update(PROGRESSING, Status::True, reasons::DISCOVERY_RUNNING, &message),
-        update(DISCOVERED, Status::False, reasons::JOB_PENDING, pending),
+        not_discovered(),
         update(READY, Status::False, reasons::RECONCILING, "Template is not ready yet"),
     ]
+}
+
+fn not_discovered() -> ConditionUpdate {
+    let message = "Discovery job has not completed";
+    update(DISCOVERED, Status::False, reasons::JOB_PENDING, message)
 }
 
 fn no_image<K: TemplateKind>(template: &K) -> String {

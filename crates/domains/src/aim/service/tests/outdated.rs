@@ -28,8 +28,22 @@ fn named(mut service: AimService, name: &str) -> Value {
 }
 
 /// What the template says of itself where nothing can come of it.
-fn hopeless() -> [Value; 2] {
-    [json!({ "status": "Failed" }), running("Discovery job is running: no such image")]
+fn hopeless() -> [Value; 6] {
+    let no_config =
+        "Observation failed: failed to resolve AIMRuntimeConfig \"gold\": runtime config";
+    [
+        failed("JobFailed", "Discovery job failed"),
+        failed("DiscoveryParseFailed", "Failed to parse discovery output: empty"),
+        failed("Failed", no_config),
+        failed("Failed", "Apply failed: Job is invalid"),
+        json!({ "status": "Degraded" }),
+        running("Discovery job is running: no such image"),
+    ]
+}
+
+fn failed(reason: &str, message: &str) -> Value {
+    json!({ "status": "Failed", "conditions": [{ "type": "Failure", "status": "True",
+        "reason": reason, "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z" }] })
 }
 
 fn running(message: &str) -> Value {
@@ -67,29 +81,99 @@ fn w14_what_may_come_to_an_answer_stays() {
         json!({}),
         json!({ "status": "Pending" }),
         json!({ "status": "Progressing" }),
-        json!({ "status": "Degraded" }),
         running("Discovery job is running"),
+        json!({ "status": "Failed" }),
+        failed("Failed", "Observation failed: cannot list Job"),
+        with(
+            failed("Failed", "Apply failed: a quota is busy"),
+            json!({ "discovery": { "startedJob": "job" } }),
+        ),
+        with(
+            failed(
+                "DiscoveryParseFailed",
+                "Failed to parse discovery output: failed to get pod logs",
+            ),
+            json!({ "discovery": { "unread": true } }),
+        ),
     ] {
         assert_eq!(deleted(&seen_after_mending(&status, &[]).plan), [""; 0], "{status}");
     }
 }
 
-/// Whether or not it is as that one would have it.
+/// As it is: by its name, or because it is what that one would make.
 #[test]
 fn what_another_service_has_use_for_stays() {
     for status in hopeless() {
         let deleted_beside = |other: Value| deleted(&seen_after_mending(&status, &[other]).plan);
-        for secret in ["wrong", "right"] {
-            assert_eq!(deleted_beside(named(service(secret), "b")), [""; 0]);
-        }
+        let unnamed = json!({ "spec": { "templateRef": null } });
+        assert_eq!(deleted_beside(named(service("wrong"), "b")), [""; 0]);
+        assert_eq!(deleted_beside(with(named(service("wrong"), "b"), unnamed)), [""; 0]);
         let derived = seen_after_mending(&status, &[]).template()["name"].clone();
         let naming = json!({ "spec": { "overrides": null, "templateRef": derived } });
         assert_eq!(deleted_beside(with(named(service("x"), "b"), naming)), [""; 0]);
-        let resolved = json!({ "spec": { "overrides": null },
-            "status": { "resolvedTemplate": { "name": derived } } });
-        assert_eq!(deleted_beside(with(named(service("x"), "b"), resolved)), [""; 0]);
-        let other_base = json!({ "spec": { "templateRef": "another" } });
-        assert_eq!(deleted_beside(with(named(service("wrong"), "b"), other_base)).len(), 1);
+        let resolved = json!({ "status": { "resolvedTemplate": { "name": derived } } });
+        for spec in [json!({ "overrides": null }), json!({ "templateRef": "another" })] {
+            let other = with(named(service("x"), "b"), json!({ "spec": spec }));
+            assert_eq!(deleted_beside(with(other, resolved.clone())), [""; 0]);
+        }
+    }
+}
+
+/// Each was served by the template, and would have it otherwise by now.
+#[test]
+fn services_that_are_mended_together_do_not_wait_for_each_other() {
+    let changes = [
+        json!({}),
+        json!({ "spec": { "templateRef": null } }),
+        json!({ "spec": { "templateRef": null, "aimImageName": "tiny-lm-of-old" } }),
+    ];
+    for status in hopeless() {
+        let derived = seen_after_mending(&status, &[]).template()["name"].clone();
+        let resolved = json!({ "status": { "resolvedTemplate": { "name": derived } } });
+        for (change, secret) in changes.iter().flat_map(|c| [(c, "right"), (c, "third")]) {
+            let other = with(with(named(service(secret), "b"), resolved.clone()), change.clone());
+            let seen = seen_after_mending(&status, &[named(service("right"), "chat"), other]);
+            assert_eq!(deleted(&seen.plan).len(), 1, "{secret} {change}");
+        }
+    }
+}
+
+#[test]
+fn services_follow_their_common_base_together() {
+    let mut objects = objects(&service("right"));
+    let derived = with(objects.pop().unwrap(), json!({ "status": hopeless()[0] }));
+    let base = with(objects.pop().unwrap(), json!({ "spec": { "metric": "latency" } }));
+    let others = [named(service("right"), "chat"), named(service("right"), "b")];
+    let seen = see(&service("right"), [objects, vec![base, derived], others.to_vec()].concat());
+    assert_eq!(deleted(&seen.plan).len(), 1);
+}
+
+#[test]
+fn equal_overrides_of_another_image_or_base_keep_no_template() {
+    for status in hopeless() {
+        for spec in [
+            json!({ "templateRef": "another" }),
+            json!({ "templateRef": null, "aimImageName": "another" }),
+        ] {
+            let other = with(named(service("wrong"), "b"), json!({ "spec": spec }));
+            assert_eq!(deleted(&seen_after_mending(&status, &[other]).plan).len(), 1, "{spec}");
+        }
+    }
+}
+
+/// Whoever makes it anew wants it as it then is.
+#[test]
+fn services_of_different_minds_do_not_take_turns() {
+    for status in hopeless() {
+        let mut objects = objects(&service("right"));
+        let derived = objects.pop().unwrap();
+        let others = [named(service("right"), "chat"), named(service("third"), "b")];
+        objects.extend([with(derived, json!({ "status": status }))].into_iter().chain(others));
+        let mut third = service("third");
+        third.metadata.name = Some("b".to_owned());
+        for service in [service("right"), third] {
+            assert_eq!(deleted(&see(&service, objects.clone()).plan), [""; 0]);
+        }
     }
 }
 
@@ -97,7 +181,7 @@ fn what_another_service_has_use_for_stays() {
 fn what_has_an_answer_or_was_made_by_somebody_stays() {
     let change = |change: &dyn Fn(Value) -> Value| {
         let mut objects = objects(&service("wrong"));
-        let derived = with(objects.pop().unwrap(), json!({ "status": { "status": "Failed" } }));
+        let derived = with(objects.pop().unwrap(), json!({ "status": hopeless()[0] }));
         objects.push(change(derived));
         see(&service("right"), objects)
     };

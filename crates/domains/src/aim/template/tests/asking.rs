@@ -281,6 +281,32 @@ fn what_a_predecessor_has_discovered_outlives_its_image() {
     }
 }
 
+/// It asked again, perhaps another image, whenever it was not Available.
+#[test]
+fn what_a_predecessor_was_told_before_it_failed_or_asked_again_is_no_answer() {
+    let said = json!(answered(&template()).status.unwrap());
+    let (sources, profile) = (&said["modelSources"], &said["profile"]);
+    let discovered = |status: &str| {
+        json!([{ "type": "Discovered", "status": status, "reason": "Any", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z" }])
+    };
+    for status in [
+        json!({ "status": "Failed", "modelSources": sources }),
+        json!({ "status": "Failed", "profile": profile, "conditions": discovered("True") }),
+        json!({ "status": "Progressing", "profile": profile, "conditions": discovered("False") }),
+        json!({ "status": "Degraded", "modelSources": sources, "conditions": discovered("False") }),
+    ] {
+        let template = of_a_predecessor(status.clone());
+        for first in [Cluster::of([image()]), Cluster::default()] {
+            let seen = look(&template, &first);
+            assert_ne!(seen.phase(), "Available", "{status}");
+            // Nor is it one when the state that spoke against it is over.
+            let next = look(&after(&template, &seen), &Cluster::of([image()]));
+            assert_eq!((next.phase(), next.applied()), ("Pending", vec![format!("Job {JOB}")]));
+        }
+    }
+}
+
 /// It wrote one before there was any answer.
 #[test]
 fn an_empty_profile_of_a_predecessor_is_no_answer() {
@@ -364,6 +390,63 @@ fn held_up() -> Value {
         "imageID": "", "ready": false, "restartCount": 0,
         "state": { "waiting": { "reason": "ImagePullBackOff", "message": "not found" } } }]);
     pod
+}
+
+/// A Job of which no pod was made, such as for want of its service account.
+fn podless() -> Value {
+    let mut job = job_of(&template(), "job");
+    job["status"] = json!({});
+    job
+}
+
+#[test]
+fn a_job_that_gets_no_pod_is_told_and_replaced_by_one_with_another_account() {
+    let progress = |seen: &Seen| seen.condition("Progressing").unwrap().2;
+    let cluster = Cluster::of([image(), podless()]);
+    // The Job is a minute older than the first look.
+    let early = look_at(&template(), &cluster, later(-30));
+    assert_eq!(progress(&early), "Discovery job is running");
+    let next = early.plan.requeue_after.expect("no event tells that time has passed");
+    assert!(next.as_secs() <= 30, "{next:?}");
+    let late = look_at(&template(), &cluster, later(-29));
+    assert_eq!(progress(&late), "Discovery job is running: no pod could be created");
+    assert_eq!((late.phase(), late.deleted().len()), ("Progressing", 0));
+
+    let account = config("default", json!({ "serviceAccountName": "runner" }));
+    let mended = Cluster::of([image(), podless(), account]);
+    assert!(look_at(&template(), &mended, later(-30)).deleted().is_empty());
+    assert_eq!(look_at(&template(), &mended, later(-29)).deleted(), [format!("Job {JOB}")]);
+}
+
+#[test]
+fn a_job_that_has_had_a_pod_or_is_to_have_none_lacks_nothing() {
+    let mut suspended = podless();
+    suspended["spec"]["suspend"] = true.into();
+    let counts = ["active", "ready", "failed", "succeeded"].map(|count| {
+        let mut job = podless();
+        job["status"][count] = 1.into();
+        job
+    });
+    for job in counts.into_iter().chain([suspended]) {
+        let seen = look(&template(), &Cluster::of([image(), job.clone()]));
+        assert_eq!(seen.condition("Progressing").unwrap().2, "Discovery job is running", "{job}");
+    }
+}
+
+/// It does not say what it was asked with, but shows what it runs with.
+#[test]
+fn a_predecessors_job_that_cannot_start_is_replaced_by_one_that_may() {
+    let mut job = job_of(&template(), "job");
+    job["metadata"].as_object_mut().unwrap().remove("annotations");
+    let stuck = vec![image(), job, held_up()];
+    assert!(look(&template(), &Cluster::of(stuck.clone())).deleted().is_empty());
+    for spec in [
+        json!({ "imagePullSecrets": [{ "name": "s" }] }),
+        json!({ "serviceAccountName": "runner" }),
+    ] {
+        let mended = Cluster::of([stuck.clone(), vec![config("default", spec)]].concat());
+        assert_eq!(look(&template(), &mended).deleted(), [format!("Job {JOB}")]);
+    }
 }
 
 /// W6: create-only. What was changed counts for the next one, if there has to be one.
