@@ -15,7 +15,7 @@ use windlass_engine::state::State;
 use super::discovery::{
     self, Course, Failure, RunsWith, Wanted, course, has_answer, is_answered, is_counted, is_spent,
 };
-use super::fetch::Answers;
+use super::fetch::{self, Answers};
 use super::health::NO_CONFIG;
 use super::usage::{Usage, usage};
 use crate::aim::catalogue::Image;
@@ -95,8 +95,14 @@ pub(super) fn compose<K: TemplateKind>(
     let runs_with = RunsWith::of(template, config.config());
     let taken = &answers.taken;
     let wanted = found.map(|image| Wanted::of(template, &image.spec.image, &runs_with, taken));
-    let asking =
-        Asking { template, wanted: wanted.as_ref(), runs_with: &runs_with, answers: &answers, now };
+    let asking = Asking {
+        template,
+        known: fetch::known(template, &answers.served, &answers.images),
+        wanted: wanted.as_ref(),
+        runs_with: &runs_with,
+        answers: &answers,
+        now,
+    };
     let (outcome, news) = match unread(template, &config, &image, &answers) {
         Some(unread) => (unread, None),
         None => asking.outcome(settings),
@@ -139,12 +145,14 @@ fn unread<K: TemplateKind>(
         Resolved::Failed(error) => Some(error),
         _ => None,
     };
-    failed.or(image.as_ref().err()).or(answers.jobs.error()).map(unread)
+    let failed = failed.or(image.as_ref().err()).or(answers.jobs.error());
+    failed.or(answers.served.error()).map(unread)
 }
 
 /// The asking of an image, looked at once.
 struct Asking<'a, K> {
     template: &'a K,
+    known: Option<Discovery>,
     wanted: Option<&'a Wanted>,
     runs_with: &'a RunsWith,
     answers: &'a Answers,
@@ -153,7 +161,7 @@ struct Asking<'a, K> {
 
 impl<K: TemplateKind> Asking<'_, K> {
     fn known(&self) -> Option<&Discovery> {
-        self.template.status().and_then(|status| status.discovery.as_ref())
+        self.known.as_ref()
     }
 
     fn job(&self) -> Option<&Job> {
@@ -163,7 +171,7 @@ impl<K: TemplateKind> Asking<'_, K> {
 
     fn outcome(&self, settings: &Settings) -> (Outcome, Option<Discovered>) {
         let Some(wanted) = self.wanted else { return (Outcome::NoImage, None) };
-        if is_answered(self.template.status(), &wanted.inputs) {
+        if is_answered(self.known(), &wanted.inputs) {
             return (Outcome::Answered, None);
         }
         let telling = self.job().filter(|job| !is_spent(self.known(), job));
@@ -260,6 +268,8 @@ impl<K: TemplateKind> Asking<'_, K> {
             Outcome::ParseFailed { message, error } => {
                 Failure { message: Some(message.as_str()), unread: error.is_some() }
             }
+            // What could not be read may be what would tell.
+            Outcome::Unread { .. } => return self.template.status()?.discovery.clone(),
             _ => return self.known().cloned(),
         };
         let (job, wanted) = (self.job()?, self.wanted?);

@@ -24,6 +24,9 @@ use crate::aim::runtime_config::Config;
 const FIRST_DELAY: Duration = Duration::from_secs(60);
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
+/// Stands for inputs that nobody knows any more.
+const UNKNOWN: &str = "unknown";
+
 /// A pod is made within moments of its Job, if it can be.
 const FIRST_POD: SignedDuration = SignedDuration::from_secs(30);
 
@@ -32,22 +35,40 @@ fn inputs<K: TemplateKind>(template: &K, image: &str) -> String {
     hash(&json!([image, template.common().parameters]).to_string(), 16)
 }
 
-/// Whether the stored answer is one to these inputs.
-pub(super) fn is_answered(status: Option<&TemplateStatus>, inputs: &str) -> bool {
-    let Some(status) = status else { return false };
-    match status.discovery.as_ref().and_then(|discovery| discovery.inputs.as_deref()) {
-        Some(known) => known == inputs,
-        // A predecessor kept no inputs; asking every image again would gain nothing.
-        None => is_said(status),
+/// What is remembered of the asking. A predecessor kept no inputs: what runs by its answer shows the image
+/// that gave it. Where nothing does, it is taken for an answer of the present image if it still counted.
+pub(super) fn remembered<K: TemplateKind>(
+    template: &K,
+    served: Option<&str>,
+    present: Option<&str>,
+) -> Option<Discovery> {
+    let known = template.status()?.discovery.clone();
+    if !lacks_inputs(template) {
+        return known;
     }
+    let counted = template.status()?.status.as_deref() == Some(Phase::Available.as_str());
+    let answered_by = served.or(present.filter(|_| counted));
+    let inputs = answered_by.map_or(UNKNOWN.to_owned(), |image| inputs(template, image));
+    Some(Discovery { inputs: Some(inputs), ..known.unwrap_or_default() })
+}
+
+/// Whether there is an answer of which is not stored to what.
+pub(super) fn lacks_inputs<K: TemplateKind>(template: &K) -> bool {
+    template.status().is_some_and(|status| !has_inputs(status) && is_said(status))
+}
+
+fn has_inputs(status: &TemplateStatus) -> bool {
+    status.discovery.as_ref().is_some_and(|discovery| discovery.inputs.is_some())
+}
+
+/// Whether what is remembered is an answer to these inputs.
+pub(super) fn is_answered(known: Option<&Discovery>, inputs: &str) -> bool {
+    known.is_some_and(|known| known.inputs.as_deref() == Some(inputs))
 }
 
 /// Whether there is an answer, be it one to earlier inputs.
 pub(super) fn has_answer(status: Option<&TemplateStatus>) -> bool {
-    status.is_some_and(|status| {
-        let inputs = status.discovery.as_ref().and_then(|discovery| discovery.inputs.as_ref());
-        inputs.is_some() || is_said(status)
-    })
+    status.is_some_and(|status| has_inputs(status) || is_said(status))
 }
 
 /// Whether a status without inputs tells of an answer. What was asked after it, to no effect or none yet,
@@ -190,7 +211,8 @@ pub(super) fn course(job: &Job, patience: Duration, now: Timestamp) -> Course {
     }
 }
 
-/// Whether a Job that has no pod should have had one by now. Who has suspended it wants none.
+/// Whether a Job that has no pod should have had one by now. Who has suspended it wants none, and one
+/// that nobody has begun with tells of no obstacle.
 pub(super) fn is_podless(job: &Job, now: Timestamp) -> bool {
     let count = |count: Option<i32>| count.unwrap_or_default();
     let had_pods = job.status.as_ref().is_some_and(|status| {
@@ -198,7 +220,8 @@ pub(super) fn is_podless(job: &Job, now: Timestamp) -> bool {
         count(status.active) + count(status.ready) + ended > 0
     });
     let is_suspended = job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
-    let begun = job.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let begun =
+        job.status.as_ref().and_then(|status| status.start_time.as_ref()).map(|time| time.0);
     let is_late = begun.is_some_and(|begun| now.duration_since(begun) > FIRST_POD);
     is_late && !had_pods && !is_suspended
 }

@@ -3,15 +3,19 @@
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
-use windlass_api::aim::template::TemplateKind;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use windlass_api::aim::template::{Discovery, TemplateKind};
+use windlass_api::foreign::serving_runtime::{
+    ClusterServingRuntime, ServingRuntime, ServingRuntimeSpec,
+};
 use windlass_engine::error::Error;
-use windlass_engine::fetch::{Fetched, Reader, Selector, list, list_now};
+use windlass_engine::fetch::{Fetched, Reader, Selector, get, list, list_now};
 use windlass_engine::health::LogKey;
 use windlass_engine::health::job::is_complete;
 use windlass_engine::kind::Scope;
 use windlass_engine::object::{controller, is_controlled_by};
 
-use super::discovery::{RunsWith, Wanted, is_answered, is_spent};
+use super::discovery::{RunsWith, Wanted, is_answered, is_spent, lacks_inputs, remembered};
 use super::objects::job::CONTAINER;
 use super::runtime_kind;
 use super::usage::{self, Users};
@@ -32,6 +36,8 @@ pub struct Answers {
     pub(super) pods: Option<Fetched<Vec<Pod>>>,
     /// What it has printed, once it has succeeded.
     pub(super) output: Option<Result<Vec<u8>, Error>>,
+    /// The image that runs by the stored answer; only asked for if nothing else tells which has given it.
+    pub(super) served: Fetched<String>,
     /// Whether KServe is installed.
     pub(super) serves_runtime: bool,
     /// Asked for on behalf of derived templates only.
@@ -62,7 +68,10 @@ pub(super) async fn fetch<K: TemplateKind>(
     let configs = runtime_config::fetch(reader, home, config).await;
     let (jobs, taken) = jobs(reader, home, template).await;
     let wanted = wanted(settings, template, &images, &configs, &taken);
-    let told = wanted.zip(jobs.found()).and_then(|(wanted, jobs)| telling(template, &wanted, jobs));
+    let served = served(reader, template).await;
+    let known = known(template, &served, &images);
+    let told =
+        wanted.zip(jobs.found()).and_then(|(wanted, jobs)| telling(known.as_ref(), &wanted, jobs));
     let pods = match told {
         Some(job) => Some(pods(reader, home, job).await),
         None => None,
@@ -77,6 +86,7 @@ pub(super) async fn fetch<K: TemplateKind>(
         users: usage::fetch(reader, template).await,
         configs,
         images,
+        served,
         taken,
         jobs,
         pods,
@@ -123,13 +133,53 @@ pub(super) fn wanted<K: TemplateKind>(
     Some(Wanted::of(template, &image.spec.image, &runs_with, taken))
 }
 
+/// What is remembered of the asking so far.
+pub(super) fn known<K: TemplateKind>(
+    template: &K,
+    served: &Fetched<String>,
+    images: &Images,
+) -> Option<Discovery> {
+    let present = images.resolve().ok().flatten();
+    let present = present.as_ref().map(|image| image.spec.image.as_str());
+    remembered(template, served.found().map(String::as_str), present)
+}
+
 /// The Job that has something to tell: neither one whose answer is known nor one whose failure is.
-fn telling<'a, K: TemplateKind>(template: &K, wanted: &Wanted, jobs: &'a [Job]) -> Option<&'a Job> {
-    if is_answered(template.status(), &wanted.inputs) {
+fn telling<'a>(known: Option<&Discovery>, wanted: &Wanted, jobs: &'a [Job]) -> Option<&'a Job> {
+    if is_answered(known, &wanted.inputs) {
         return None;
     }
-    let known = template.status().and_then(|status| status.discovery.as_ref());
     jobs.iter().find(|job| wanted.is_asked_by(job)).filter(|job| !is_spent(known, job))
+}
+
+async fn served<K: TemplateKind>(reader: &dyn Reader, template: &K) -> Fetched<String> {
+    if !lacks_inputs(template) || !reader.serves(&runtime_kind(scope(template))) {
+        return Fetched::Missing;
+    }
+    let name = template.meta().name.as_deref().unwrap_or_default();
+    match template.meta().namespace.as_deref() {
+        Some(namespace) => match get::<ServingRuntime>(reader, Some(namespace), name).await {
+            Fetched::Found(runtime) => runs(template, &runtime.metadata, &runtime.spec),
+            Fetched::Missing => Fetched::Missing,
+            Fetched::Failed(error) => Fetched::Failed(error),
+        },
+        None => match get::<ClusterServingRuntime>(reader, None, name).await {
+            Fetched::Found(runtime) => runs(template, &runtime.metadata, &runtime.spec.0),
+            Fetched::Missing => Fetched::Missing,
+            Fetched::Failed(error) => Fetched::Failed(error),
+        },
+    }
+}
+
+/// A runtime of somebody else tells nothing of this template.
+fn runs<K: TemplateKind>(
+    template: &K,
+    metadata: &ObjectMeta,
+    spec: &ServingRuntimeSpec,
+) -> Fetched<String> {
+    let is_ours = is_controlled_by(metadata, template.meta());
+    let container = spec.containers.first().filter(|_| is_ours);
+    container.and_then(|container| container.image.clone()).map_or(Fetched::Missing, Fetched::Found)
 }
 
 /// Not from a cache: the pods of Jobs carry no label of ours.

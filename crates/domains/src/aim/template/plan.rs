@@ -11,6 +11,7 @@ use windlass_engine::kind::TypedScope;
 use windlass_engine::plan::{Ownership, Plan, Strategy, When};
 
 use super::compose::{Observed, Outcome};
+use super::discovery::lacks_inputs;
 use super::fetch::home;
 use super::objects::job::{Question, job};
 use super::objects::runtime::{self, Served};
@@ -90,6 +91,11 @@ fn serve<K: TemplateKind>(
     image: &Image,
 ) {
     if !observed.answer.is_given || !observed.serves_runtime {
+        return;
+    }
+    let is_current = matches!(observed.outcome, Outcome::Answered | Outcome::Discovered);
+    if lacks_inputs(template) && !is_current {
+        // What runs is the only trace of what the answer was given to, until that is stored.
         return;
     }
     let served = Served {

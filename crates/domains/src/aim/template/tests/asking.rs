@@ -6,7 +6,7 @@ use windlass_engine::error::Error;
 use windlass_engine::plan::{Strategy, When};
 
 use crate::aim::template::fixture::{
-    Cluster, IMAGE, JOB, OUTPUT, Seen, after, answered, cluster_template_with, config, ended,
+    Cluster, IMAGE, JOB, OUTPUT, Seen, UID, after, answered, cluster_template_with, config, ended,
     image, image_of, later, look, look_at, made, now, pod, template, template_with,
 };
 
@@ -273,12 +273,72 @@ fn what_a_predecessor_has_discovered_outlives_its_image() {
         json!({ "status": "Available", "profile": nothing, "conditions": discovered }),
     ] {
         let template = of_a_predecessor(status.clone());
-        let lost = look(&template, &Cluster::default());
+        let lost = look(&template, &Cluster::of([runtime_of(IMAGE)]));
         assert_eq!(lost.phase(), "Degraded");
-        let back = look(&after(&template, &lost), &Cluster::of([image()]));
+        let back = look(&after(&template, &lost), &Cluster::of([image(), runtime_of(IMAGE)]));
         assert!(is_available(&back), "{status}");
         assert_eq!(back.applied(), ["ServingRuntime tiny-lm-latency"], "it is not asked again");
     }
+}
+
+/// As a predecessor has left it.
+fn runtime_of(image: &str) -> Value {
+    json!({ "apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntime",
+        "metadata": { "name": "tiny-lm-latency", "namespace": "research", "uid": "runtime",
+            "ownerReferences": [{ "apiVersion": "aim.silogen.ai/v1alpha1",
+                "kind": "AIMServiceTemplate", "name": "tiny-lm-latency", "uid": UID,
+                "controller": true }] },
+        "spec": { "containers": [{ "name": "kserve-container", "image": image }] } })
+}
+
+/// It kept no record of the image that had answered, but what runs shows it.
+#[test]
+fn w05_another_image_than_the_one_a_predecessor_had_asked_is_asked() {
+    let said = json!(answered(&template()).status.unwrap());
+    let newer = image_of(&IMAGE.replace("1.4.0", "2.0.0"));
+    for phase in ["Available", "Degraded"] {
+        let status = json!({ "status": phase, "modelSources": said["modelSources"],
+            "profile": said["profile"] });
+        let template = of_a_predecessor(status);
+        // The image may be missing for a while, or change while nobody looks.
+        let lost = look(&template, &Cluster::of([runtime_of(IMAGE)]));
+        for template in [after(&template, &lost), template] {
+            let seen = look(&template, &Cluster::of([newer.clone(), runtime_of(IMAGE)]));
+            assert!(seen.applied().iter().any(|made| made.starts_with("Job ")), "{phase}");
+            // That the runtime follows the image is no answer either.
+            let runtime = runtime_of(newer["spec"]["image"].as_str().unwrap());
+            let next = look(&after(&template, &seen), &Cluster::of([newer.clone(), runtime]));
+            assert!(next.applied().iter().any(|made| made.starts_with("Job ")), "{phase}");
+        }
+    }
+}
+
+/// What is not known to be an answer of this image is asked; what runs stays as it is until that is stored.
+#[test]
+fn w05_where_nothing_runs_a_predecessors_answer_outlives_no_loss_of_its_image() {
+    let said = json!(answered(&template()).status.unwrap());
+    let status = json!({ "status": "Available", "modelSources": said["modelSources"] });
+    let template = of_a_predecessor(status);
+    let mut foreign = runtime_of(IMAGE);
+    foreign["metadata"]["ownerReferences"] = json!([]);
+    for objects in [vec![], vec![foreign]] {
+        let lost = look(&template, &Cluster::of(objects.clone()));
+        let back = look(&after(&template, &lost), &Cluster::of([objects, vec![image()]].concat()));
+        assert!(back.applied().contains(&format!("Job {JOB}")));
+    }
+}
+
+#[test]
+fn w05_until_it_is_stored_what_has_answered_what_runs_is_left_alone() {
+    let said = json!(answered(&template()).status.unwrap());
+    let template =
+        of_a_predecessor(json!({ "status": "Degraded", "modelSources": said["modelSources"] }));
+    let newer = image_of(&IMAGE.replace("1.4.0", "2.0.0"));
+    let cluster = Cluster::of([newer, runtime_of(IMAGE)]);
+    let seen = look(&template, &cluster);
+    assert!(seen.applied().iter().all(|made| made.starts_with("Job ")), "{:?}", seen.applied());
+    let next = look(&after(&template, &seen), &cluster);
+    assert!(next.applied().contains(&"ServingRuntime tiny-lm-latency".to_owned()));
 }
 
 /// It asked again, perhaps another image, whenever it was not Available.
@@ -395,7 +455,7 @@ fn held_up() -> Value {
 /// A Job of which no pod was made, such as for want of its service account.
 fn podless() -> Value {
     let mut job = job_of(&template(), "job");
-    job["status"] = json!({});
+    job["status"] = json!({ "startTime": job["metadata"]["creationTimestamp"] });
     job
 }
 
@@ -422,12 +482,15 @@ fn a_job_that_gets_no_pod_is_told_and_replaced_by_one_with_another_account() {
 fn a_job_that_has_had_a_pod_or_is_to_have_none_lacks_nothing() {
     let mut suspended = podless();
     suspended["spec"]["suspend"] = true.into();
+    // Where no controller of Jobs runs, nothing is known of an obstacle.
+    let mut unseen = podless();
+    unseen["status"] = json!({});
     let counts = ["active", "ready", "failed", "succeeded"].map(|count| {
         let mut job = podless();
         job["status"][count] = 1.into();
         job
     });
-    for job in counts.into_iter().chain([suspended]) {
+    for job in counts.into_iter().chain([suspended, unseen]) {
         let seen = look(&template(), &Cluster::of([image(), job.clone()]));
         assert_eq!(seen.condition("Progressing").unwrap().2, "Discovery job is running", "{job}");
     }
