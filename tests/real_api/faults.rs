@@ -7,7 +7,7 @@ use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 use windlass_api::serving::zerfoo_inference_service::ZerfooInferenceService;
 use windlass_tests::{
-    Cluster, Operator, audit, eventually,
+    Need, Operator, audit, eventually,
     faults::{Fault, Faults},
     kubelet,
     operator::{METRICS, Setup},
@@ -18,7 +18,7 @@ use crate::zis;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_any_instant_it_converges_without_duplicates() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("killed").await;
     let setup = Setup::default();
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;
@@ -42,7 +42,7 @@ async fn killed_at_any_instant_it_converges_without_duplicates() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_operators_only_the_holder_of_the_lease_acts() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
     let space = cluster.space("lease").await;
     let setup = Setup::default().with("--leader-elect");
     let mut first = Operator::start_with(&cluster, &space, &setup).await;
@@ -69,7 +69,7 @@ async fn of_two_operators_only_the_holder_of_the_lease_acts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_lost_its_lease_stops_acting() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
     let space = cluster.space("usurped").await;
     let setup = Setup::default().with("--leader-elect");
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;
@@ -103,7 +103,9 @@ async fn a_leader_that_lost_its_lease_stops_acting() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restarted_api_server_is_found_again() {
-    let Some(mut cluster) = Cluster::private(&["gateway-api"]).await else { return };
+    let Some(mut cluster) = crate::private(&["gateway-api"], &[Need::Workloads]).await else {
+        return;
+    };
     let space = cluster.space("restart").await;
     let setup = Setup::default().with(METRICS);
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;
@@ -112,9 +114,9 @@ async fn a_restarted_api_server_is_found_again() {
     let restarts = async || operator.metric("windlass_watch_restarts_total", &["Deployment"]).await;
     assert_eq!(restarts().await, 0.0);
 
-    cluster.plane().kill_apiserver();
+    cluster.kill_api();
     wait::pass(Duration::from_secs(2)).await;
-    cluster.plane().start_apiserver().unwrap();
+    cluster.start_api().await;
     // What happened meanwhile and what happens now are both seen.
     let old = zis::uid_of(&zis::deployment(&space, "a-primary").await);
     space.delete::<Deployment>("a-primary").await;
@@ -137,7 +139,7 @@ async fn a_restarted_api_server_is_found_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failing_answers_are_retried_until_they_succeed() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
     let space = cluster.space("answers").await;
     let faults = Faults::start(&cluster).await;
     for (code, reason) in [(409, "Conflict"), (429, "TooManyRequests"), (500, "InternalError")] {
@@ -159,7 +161,7 @@ async fn failing_answers_are_retried_until_they_succeed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_that_keeps_failing_is_shown() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("shown").await;
     let faults = Faults::start(&cluster).await;
     let fault = Fault {
@@ -186,7 +188,7 @@ async fn a_write_that_keeps_failing_is_shown() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_done_while_a_predecessor_holds_its_lease() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("predecessor").await;
     let lease = |duration: i32| {
         json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -216,7 +218,7 @@ async fn nothing_is_done_while_a_predecessor_holds_its_lease() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_signal_ends_it_in_good_order() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("signal").await;
     let mut operator = Operator::start(&cluster, &space).await;
     zis::create(&space, "a", json!({})).await;
@@ -227,7 +229,7 @@ async fn a_stop_signal_ends_it_in_good_order() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g16_w06_a_status_write_that_fails_is_tried_again() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
     let space = cluster.space("status-write").await;
     let faults = Faults::start(&cluster).await;
     faults.inject(Fault {
@@ -246,7 +248,7 @@ async fn g16_w06_a_status_write_that_fails_is_tried_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g15_a_delete_that_must_come_first_and_fails_holds_up_the_apply() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("delete-first").await;
     let faults = Faults::start(&cluster).await;
     let setup = Setup { server: Some(faults.address.clone()), ..Setup::default() };

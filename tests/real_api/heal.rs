@@ -6,7 +6,7 @@ use k8s_openapi::api::{
 use serde::Serialize;
 use serde_json::{Value, json};
 use windlass_api::foreign::http_route::HttpRoute;
-use windlass_tests::{Cluster, Namespaced, Operator, Space, eventually, until};
+use windlass_tests::{Namespaced, Need, Operator, Space, eventually, until};
 
 use crate::zis;
 
@@ -45,7 +45,7 @@ async fn heals<K: Namespaced + Serialize>(space: &Space, name: &str, edit: Value
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_kind_of_child_is_healed_when_edited_or_deleted() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("heal").await;
     let _operator = Operator::start(&cluster, &space).await;
     everything(&space).await;
@@ -78,7 +78,7 @@ async fn heals_service(space: &Space, name: &str, edit: Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_correction_is_told_with_the_name_of_who_made_the_change() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Kubectl]).await else { return };
     let space = cluster.space("told").await;
     let _operator = Operator::start(&cluster, &space).await;
     zis::create(&space, "a", json!({})).await;
@@ -96,7 +96,7 @@ async fn a_correction_is_told_with_the_name_of_who_made_the_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn status_is_healed_too() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
     let space = cluster.space("status").await;
     let _operator = Operator::start(&cluster, &space).await;
     zis::create(&space, "a", json!({})).await;

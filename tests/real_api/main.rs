@@ -1,4 +1,6 @@
-//! Scenarios on a real API server: what a user does, and what the cluster then looks like.
+//! Scenarios: what a user does, and what the cluster then looks like.
+//!
+//! This source is built twice, as `real_api` and as `embedded`, and runs on the API server of that name.
 
 // All of this runs only inside tests, where failing loudly is the point.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
@@ -36,3 +38,22 @@ mod quiet;
 mod replicas;
 /// What the API server itself refuses.
 mod schema;
+
+use windlass_tests::{Cluster, Need, Tier};
+
+const TIER: Tier = Tier::of(env!("CARGO_CRATE_NAME"));
+
+/// A cluster that other tests use too. `None`, said aloud, where it lacks what the scenario needs.
+async fn shared(needs: &[Need]) -> Option<Cluster> {
+    Cluster::shared(TIER, needs).await
+}
+
+/// The same for scenarios without any kind of ours or of others.
+async fn bare(needs: &[Need]) -> Option<Cluster> {
+    Cluster::bare(TIER, needs).await
+}
+
+/// A cluster that the test may break, with these definitions of others.
+async fn private(crds: &[&str], needs: &[Need]) -> Option<Cluster> {
+    Cluster::private(TIER, crds, needs).await
+}

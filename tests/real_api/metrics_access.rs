@@ -14,7 +14,7 @@ use kube::{
 };
 use serde_json::json;
 use windlass_tests::{
-    Cluster, Operator, Space, http,
+    Operator, Space, http,
     operator::{METRICS, Setup},
 };
 
@@ -73,7 +73,7 @@ async fn scrape(address: &str, path: &str, token: Option<&str>) -> Result<String
 
 #[tokio::test(flavor = "multi_thread")]
 async fn secured_metrics_are_for_those_who_may_get_them() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("scrape").await;
     let setup = Setup::default().with(METRICS).with("--metrics-secure");
     let operator = Operator::start_with(&cluster, &space, &setup).await;
@@ -101,7 +101,7 @@ async fn secured_metrics_are_for_those_who_may_get_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_that_are_not_secured_are_for_everybody() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("scrape").await;
     let setup = Setup::default().with(METRICS).with("--metrics-secure=false");
     let operator = Operator::start_with(&cluster, &space, &setup).await;

@@ -3,13 +3,15 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
 use windlass_api::foreign::http_route::HttpRoute;
-use windlass_tests::{Cluster, Operator, eventually};
+use windlass_tests::{Need, Operator, eventually};
 
 use crate::zis;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn k13_gateway_api_may_come_and_go_without_a_restart() {
-    let Some(cluster) = Cluster::private(&[]).await else { return };
+    let Some(cluster) = crate::private(&[], &[Need::Workloads, Need::Kubectl]).await else {
+        return;
+    };
     let space = cluster.space("optional").await;
     let _operator = Operator::start(&cluster, &space).await;
     let more = json!({ "routing": { "parentRefs": [{ "name": "gw" }] } });
@@ -18,7 +20,7 @@ async fn k13_gateway_api_may_come_and_go_without_a_restart() {
     assert_eq!(zis::condition(&ready, "TrafficSplitApplied").unwrap().reason, "GatewayAPIMissing");
     assert_eq!(zis::status(&ready)["trafficMode"], "Replicas");
 
-    cluster.apply_crds(&["gateway-api"]);
+    cluster.apply_crds(&["gateway-api"]).await;
     eventually("the route", || space.names::<HttpRoute>(), |names| names == &["a-route"]).await;
     eventually(
         "gateway mode",
@@ -34,14 +36,14 @@ async fn k13_gateway_api_may_come_and_go_without_a_restart() {
     assert_eq!(zis::status(&without)["ready"], true);
     assert!(zis::condition(&without, "RouteReady").is_none());
 
-    cluster.apply_crds(&["gateway-api"]);
+    cluster.apply_crds(&["gateway-api"]).await;
     eventually("the route again", || space.names::<HttpRoute>(), |names| names == &["a-route"])
         .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operator_may_start_before_its_own_crds_are_there() {
-    let Some(cluster) = Cluster::private(&[]).await else { return };
+    let Some(cluster) = crate::private(&[], &[Need::Kubectl]).await else { return };
     let crd = "zerfooinferenceservices.serving.zerfoo.com";
     let definition = cluster.kubectl(&["get", "crd", crd, "-o", "json"], "");
     cluster.kubectl(&["delete", "crd", crd], "");

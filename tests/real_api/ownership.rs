@@ -4,13 +4,13 @@ use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
 use kube::ResourceExt;
 use serde_json::json;
 use windlass_api::serving::zerfoo_inference_service::ZerfooInferenceService;
-use windlass_tests::{Cluster, Operator, eventually};
+use windlass_tests::{Need, Operator, eventually};
 
 use crate::zis;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_foreign_object_of_our_name_is_never_touched() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("foreign").await;
     let foreign: Service = serde_json::from_value(json!({
         "metadata": { "name": "a-svc" },
@@ -35,7 +35,7 @@ async fn a_foreign_object_of_our_name_is_never_touched() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fields_of_others_survive() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Kubectl]).await else { return };
     let space = cluster.space("fields").await;
     let _operator = Operator::start(&cluster, &space).await;
     zis::create(&space, "a", json!({})).await;
@@ -67,7 +67,7 @@ async fn fields_of_others_survive() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn orphans_with_our_labels_are_taken_back() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Kubectl]).await else { return };
     let space = cluster.space("orphans").await;
     let _operator = Operator::start(&cluster, &space).await;
     zis::create(&space, "a", json!({})).await;
@@ -92,7 +92,7 @@ async fn orphans_with_our_labels_are_taken_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn children_are_applied_by_the_controllers_own_field_manager() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("manager").await;
     let _operator = Operator::start(&cluster, &space).await;
     let parent = zis::create(&space, "a", json!({})).await;

@@ -10,7 +10,7 @@ use kube::{
 use serde_json::{Value, json};
 use windlass_engine::compare::difference;
 use windlass_tests::{
-    Cluster, Operator, Space, cluster,
+    Need, Operator, Space, cluster,
     cluster::run_with_input,
     eventually, http,
     operator::{METRICS, Setup},
@@ -75,7 +75,7 @@ pub(crate) async fn apply(space: &Space, object: &Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rendered_examples_are_accepted_by_the_api_server() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Kubectl]).await else { return };
     let space = cluster.space("render").await;
     let mut count = 0;
     for entry in std::fs::read_dir(examples()).unwrap() {
@@ -93,7 +93,7 @@ async fn rendered_examples_are_accepted_by_the_api_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn render_prints_what_the_operator_makes() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Kubectl]).await else { return };
     let space = cluster.space("same").await;
     let _operator = Operator::start(&cluster, &space).await;
     let mut count = 0;
@@ -149,7 +149,7 @@ async fn same(space: &Space, rendered: &Value) -> Result<(), String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_printed_install_is_accepted_by_the_api_server() {
-    let Some(cluster) = Cluster::private(&[]).await else { return };
+    let Some(cluster) = crate::private(&[], &[Need::Kubectl]).await else { return };
     let manifests = windlass(&["manifests"]).unwrap();
     cluster.kubectl(&["apply", "--server-side", "-f", "-"], &manifests);
     let again = cluster.kubectl(&["diff", "--server-side", "-f", "-"], &manifests);
@@ -158,7 +158,7 @@ async fn the_printed_install_is_accepted_by_the_api_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operator_tells_its_health_and_its_metrics() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
     let space = cluster.space("metrics").await;
     let setup = Setup::default().with(METRICS).with("--health-probe-bind-address=127.0.0.1:0");
     let operator = Operator::start_with(&cluster, &space, &setup).await;
@@ -181,7 +181,7 @@ async fn the_operator_tells_its_health_and_its_metrics() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_without_a_cluster_waits_for_one() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("waits").await;
     let setup = Setup { server: Some("http://127.0.0.1:9".to_owned()), ..Setup::default() };
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;

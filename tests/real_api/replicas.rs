@@ -4,7 +4,7 @@ use k8s_openapi::api::{apps::v1::Deployment, autoscaling::v2::HorizontalPodAutos
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use windlass_api::serving::zerfoo_inference_service::ZerfooInferenceService;
-use windlass_tests::{Cluster, Operator, Space, eventually, wait};
+use windlass_tests::{Need, Operator, Space, eventually, wait};
 
 use crate::zis;
 
@@ -21,7 +21,7 @@ async fn scale(space: &Space, name: &str, replicas: i32) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_autoscaler_owns_the_replicas_once_it_has_set_them() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("scaling").await;
     let _operator = Operator::start(&cluster, &space).await;
     zis::create(&space, "a", json!({ "minReplicas": 3, "maxReplicas": 10 })).await;
@@ -50,7 +50,7 @@ async fn the_autoscaler_owns_the_replicas_once_it_has_set_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_can_be_scaled_by_its_own_scale_subresource() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Kubectl]).await else { return };
     let space = cluster.space("scale").await;
     let _operator = Operator::start(&cluster, &space).await;
     zis::create(&space, "a", json!({})).await;
@@ -61,7 +61,7 @@ async fn an_object_can_be_scaled_by_its_own_scale_subresource() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn half_an_autoscaling_is_none_and_says_so() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
     let space = cluster.space("half").await;
     let _operator = Operator::start(&cluster, &space).await;
     zis::create(&space, "a", json!({ "minReplicas": 3 })).await;

@@ -1,7 +1,7 @@
 //! What the API server itself refuses.
 
 use serde_json::{Value, json};
-use windlass_tests::Cluster;
+use windlass_tests::Need;
 
 use crate::zis;
 
@@ -15,7 +15,7 @@ fn yaml(name: &str, spec: Value) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn s10_and_k15_the_api_server_refuses_what_the_rules_forbid_in_their_words() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Kubectl]).await else { return };
     let space = cluster.space("rules").await;
     let health = |field: &str, value: Value| {
         let mut health = json!({ "path": "/healthz", "interval": "10s", "timeout": "5s" });
@@ -61,7 +61,7 @@ async fn s10_and_k15_the_api_server_refuses_what_the_rules_forbid_in_their_words
 
 #[tokio::test(flavor = "multi_thread")]
 async fn s11_and_k03_what_the_rules_allow_is_accepted() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Kubectl]).await else { return };
     let space = cluster.space("allowed").await;
     for (name, spec) in [
         ("half", json!({ "canary": { "modelRef": "m", "weight": 50 } })),
@@ -93,7 +93,7 @@ async fn s11_and_k03_what_the_rules_allow_is_accepted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kubectl_shows_the_columns_and_knows_the_short_name() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Kubectl]).await else { return };
     let space = cluster.space("columns").await;
     zis::create(&space, "a", json!({})).await;
     let table = cluster.kubectl(&["-n", &space.name, "get", "zis"], "");

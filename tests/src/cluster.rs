@@ -1,9 +1,12 @@
-//! A real API server, shared by the run or a test's own, and a namespace in it for each test.
+//! An API server, shared by the run or a test's own, and a namespace in it for each test.
 
 use std::{
     path::PathBuf,
     process::{Command, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use k8s_openapi::api::core::v1::Namespace;
@@ -14,7 +17,13 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use xtask::cluster::{Assets, ControlPlane, Kserve, Options, find_kserve};
+use xtask::cluster::{Assets, ControlPlane, Kserve, Options, find_kserve, find_kubectl};
+
+use crate::{
+    definitions,
+    embedded::Embedded,
+    needs::{self, Need, Tier},
+};
 
 /// The definitions of others that the shared cluster has.
 pub const FOREIGN: [&str; 5] =
@@ -25,34 +34,80 @@ pub struct Cluster {
     pub client: Client,
     pub kubeconfig: PathBuf,
     pub audit_log: PathBuf,
-    assets: Assets,
-    private: Option<(ControlPlane, tempfile::TempDir)>,
+    server: Server,
+}
+
+/// Whose it is, and what keeps it running.
+enum Server {
+    /// The real one of this run.
+    Shared(Assets),
+    Private(
+        Box<ControlPlane>,
+        Assets,
+        #[expect(dead_code, reason = "goes with it")] tempfile::TempDir,
+    ),
+    Embedded(Arc<Embedded>),
 }
 
 impl Cluster {
-    /// The one of this run if there is one, else a new one. `None`, said aloud, where none can be had.
-    pub async fn shared() -> Option<Self> {
-        let assets = assets()?;
+    /// The one of this run if there is one, else a new one. `None`, said aloud, where none can be had
+    /// or where it lacks what the scenario needs.
+    pub async fn shared(tier: Tier, needs: &[Need]) -> Option<Self> {
+        if !needs::met(tier, needs) {
+            return None;
+        }
+        if tier == Tier::Embedded {
+            return Some(Self::embedded(found(Embedded::shared(&FOREIGN).await)?).await);
+        }
+        let assets = found(Assets::find())?;
         match (std::env::var("WINDLASS_TEST_KUBECONFIG"), std::env::var("WINDLASS_TEST_AUDIT_LOG"))
         {
             (Ok(kubeconfig), Ok(audit_log)) => {
                 let kubeconfig = PathBuf::from(kubeconfig);
                 let client = connect(&kubeconfig).await;
-                let cluster =
-                    Self { client, kubeconfig, audit_log: audit_log.into(), assets, private: None };
-                cluster.install_crds();
+                let server = Server::Shared(assets);
+                let cluster = Self { client, kubeconfig, audit_log: audit_log.into(), server };
+                cluster.install_crds().await;
                 Some(cluster)
             }
-            _ => Self::start(assets, &FOREIGN).await,
+            _ => Some(Self::start(assets, &FOREIGN).await),
+        }
+    }
+
+    /// The same for scenarios that use no definition but those they bring along.
+    pub async fn bare(tier: Tier, needs: &[Need]) -> Option<Self> {
+        match tier {
+            Tier::RealApi => Self::shared(tier, needs).await,
+            Tier::Embedded if !needs::met(tier, needs) => None,
+            Tier::Embedded => Some(Self::embedded(Arc::new(Embedded::bare().await)).await),
         }
     }
 
     /// One that the test may break, with the given third-party CRDs.
-    pub async fn private(crds: &[&str]) -> Option<Self> {
-        Self::start(assets()?, crds).await
+    pub async fn private(tier: Tier, crds: &[&str], needs: &[Need]) -> Option<Self> {
+        if !needs::met(tier, needs) {
+            return None;
+        }
+        match tier {
+            Tier::RealApi => Some(Self::start(found(Assets::find())?, crds).await),
+            Tier::Embedded => {
+                let embedded = Arc::new(found(Embedded::start(crds).await)?);
+                Some(Self::embedded(embedded).await)
+            }
+        }
     }
 
-    async fn start(assets: Assets, crds: &[&str]) -> Option<Self> {
+    async fn embedded(embedded: Arc<Embedded>) -> Self {
+        let kubeconfig = embedded.kubeconfig();
+        Self {
+            client: connect(&kubeconfig).await,
+            kubeconfig,
+            audit_log: embedded.audit_log(),
+            server: Server::Embedded(embedded),
+        }
+    }
+
+    async fn start(assets: Assets, crds: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let options = Options { audit_log: true, ..Options::in_dir(folder.path().join("plane")) };
         let plane = ControlPlane::start(&assets, options).unwrap();
@@ -62,15 +117,17 @@ impl Cluster {
             client: connect(&kubeconfig).await,
             kubeconfig,
             audit_log: plane.audit_log(),
-            assets,
-            private: Some((plane, folder)),
+            server: Server::Private(Box::new(plane), assets, folder),
         };
-        cluster.install_crds();
-        Some(cluster)
+        cluster.install_crds().await;
+        cluster
     }
 
     /// Our own definitions.
-    pub fn install_crds(&self) {
+    pub async fn install_crds(&self) {
+        if let Server::Embedded(_) = self.server {
+            return definitions::apply(&self.client, &definitions::ours()).await;
+        }
         let crds = run(Command::new(binary()).arg("crds"));
         self.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", "-"], &crds);
         let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"];
@@ -80,19 +137,41 @@ impl Cluster {
         }
     }
 
-    /// The control plane of a private cluster.
-    pub fn plane(&mut self) -> &mut ControlPlane {
-        &mut self.private.as_mut().expect("only a private cluster may be broken").0
+    /// Ends the API server of a private cluster at once, as a power cut would.
+    pub fn kill_api(&mut self) {
+        match &mut self.server {
+            Server::Private(plane, ..) => plane.kill_apiserver(),
+            Server::Embedded(embedded) => only(embedded).kill(),
+            Server::Shared(_) => panic!("{PRIVATE}"),
+        }
     }
 
-    /// KServe's own controller, for a private cluster with its definitions.
+    /// Starts it again on the same data, after [`Cluster::kill_api`].
+    pub async fn start_api(&mut self) {
+        match &mut self.server {
+            Server::Private(plane, ..) => plane.start_apiserver().unwrap(),
+            Server::Embedded(embedded) => only(embedded).open().await,
+            Server::Shared(_) => panic!("{PRIVATE}"),
+        }
+    }
+
+    /// KServe's own controller, for a private real cluster with its definitions.
     pub fn add_kserve(&mut self) -> Option<Kserve> {
+        let Server::Private(plane, ..) = &mut self.server else { panic!("{PRIVATE}") };
         let program = found(find_kserve())?;
-        Some(Kserve::add_to(self.plane(), &program).unwrap())
+        Some(Kserve::add_to(plane, &program).unwrap())
     }
 
-    pub fn apply_crds(&self, names: &[&str]) {
-        xtask::cluster::apply_crds(&self.assets, &self.kubeconfig, names).unwrap();
+    pub async fn apply_crds(&self, names: &[&str]) {
+        match &self.server {
+            Server::Shared(assets) | Server::Private(_, assets, _) => {
+                xtask::cluster::apply_crds(assets, &self.kubeconfig, names).unwrap();
+            }
+            Server::Embedded(_) => {
+                let definitions = definitions::of_others(names).unwrap();
+                definitions::apply(&self.client, &definitions).await;
+            }
+        }
     }
 
     /// Runs the real kubectl and returns what it prints; fails the test if it fails.
@@ -102,7 +181,11 @@ impl Cluster {
     }
 
     pub fn try_kubectl(&self, arguments: &[&str], input: &str) -> Result<String, String> {
-        let mut command = Command::new(&self.assets.kubectl);
+        let kubectl = match &self.server {
+            Server::Shared(assets) | Server::Private(_, assets, _) => assets.kubectl.clone(),
+            Server::Embedded(_) => find_kubectl().map_err(|error| format!("{error:#}"))?,
+        };
+        let mut command = Command::new(kubectl);
         command.arg("--kubeconfig").arg(&self.kubeconfig).args(arguments);
         run_with_input(&mut command, input)
     }
@@ -199,8 +282,10 @@ pub fn binary() -> PathBuf {
     path
 }
 
-fn assets() -> Option<Assets> {
-    found(Assets::find())
+const PRIVATE: &str = "only a private cluster may be broken";
+
+fn only(embedded: &mut Arc<Embedded>) -> &mut Embedded {
+    Arc::get_mut(embedded).expect(PRIVATE)
 }
 
 /// `None`, said aloud, where something cannot be had and need not be.
@@ -209,7 +294,7 @@ fn found<T, E: std::fmt::Display>(answer: Result<T, E>) -> Option<T> {
         Ok(found) => Some(found),
         Err(reason) if xtask::test::required("real-api") => panic!("{reason:#}"),
         Err(reason) => {
-            eprintln!("skipped: {reason:#}");
+            needs::note(&format!("{reason:#}"));
             None
         }
     }

@@ -1,4 +1,4 @@
-//! What the scenarios stand on: a real API server, an operator process under its shipped rights,
+//! What the scenarios stand on: a real or an embedded API server, an operator process under its shipped rights,
 //! somebody who plays the kubelet, a proxy that injects faults, and waiting with a deadline.
 
 // All of this runs only inside tests, where failing loudly is the point.
@@ -6,13 +6,17 @@
 
 pub mod audit;
 pub mod cluster;
+mod definitions;
+mod embedded;
 pub mod faults;
 pub mod http;
 pub mod kubelet;
 pub mod logs;
+pub mod needs;
 pub mod operator;
 pub mod wait;
 
 pub use cluster::{Cluster, Namespaced, Space};
+pub use needs::{Need, Tier};
 pub use operator::Operator;
 pub use wait::{eventually, until};

@@ -1,10 +1,11 @@
 //! `cargo xtask bench`: how fast the operator is, measured against what the API server can take, and
-//! how soon a local cluster is there.
+//! how fast the embedded API server is beside the real one, and how soon a local cluster is there.
 //!
 //! [`arguments`] is always there. The rest needs a client of the API, which `cargo xtask` is built
 //! without: it hands over to a build of itself that has it, and that is as optimised as the
 //! operator, so that the writer to compare with is not slowed down by its own code.
 
+mod api;
 mod arguments;
 #[cfg(feature = "bench")]
 mod audit;
@@ -73,12 +74,30 @@ Without --debug the first run compiles release builds, which takes minutes. WIND
 program to measure instead of the one built here.
 ";
 
+pub const API_HELP: &str = "\
+cargo xtask bench api [OPTIONS]
+
+The embedded API server beside kube-apiserver and etcd, with stores on the same disk and every answer
+durable: server-side applies per second of 32 appliers, the time from an acknowledged write until the
+last watcher has it, and memory. The same client asks both in turns. Prints one line of JSON on
+standard output, its progress and a table on standard error. The fields are explained in
+CONTRIBUTING.md.
+
+  --objects N        Deployments and custom objects that are made, each, per round; default: 500
+  --changes N        how often each is changed after that; default: 3
+  --watchers N       default: 100
+  --samples N        writes per round that the watchers wait for; default: 200
+  --rounds N         default: 3
+  --debug            debug builds, for trying the benchmark itself; the figures mean nothing
+";
+
 /// Tells a build of ourselves that it is the one to measure.
 const MEASURE: &str = "WINDLASS_BENCH_MEASURE";
 
 /// What can be measured.
 #[cfg_attr(not(feature = "bench"), allow(dead_code, reason = "only measuring looks inside"))]
 enum Wanted {
+    Api(api::Arguments),
     Converge(Arguments),
     Up(Starts),
 }
@@ -86,6 +105,7 @@ enum Wanted {
 impl Wanted {
     fn parse(what: &str, arguments: &[&str]) -> Result<Self, String> {
         match what {
+            "api" => api::Arguments::parse(arguments).map(Self::Api),
             "converge" => Arguments::parse(arguments).map(Self::Converge),
             "up" => Starts::parse(arguments).map(Self::Up),
             _ => Err(format!("cannot measure {what:?}")),
@@ -94,6 +114,7 @@ impl Wanted {
 
     fn is_debug(&self) -> bool {
         match self {
+            Self::Api(arguments) => arguments.debug,
             Self::Converge(arguments) => arguments.debug,
             Self::Up(starts) => starts.debug,
         }
@@ -102,6 +123,7 @@ impl Wanted {
     #[cfg(feature = "bench")]
     fn measure(&self) -> Result<()> {
         match self {
+            Self::Api(arguments) => api::run(arguments),
             Self::Converge(arguments) => converge::run(arguments),
             Self::Up(starts) => up::run(starts),
         }

@@ -18,7 +18,9 @@ pub mod standing;
 mod wait;
 
 pub(crate) use assets::KUBERNETES_VERSION;
-pub use assets::{Assets, NodeAssets, ensure_helm, ensure_kserve, find_helm, find_kserve};
+pub use assets::{
+    Assets, NodeAssets, ensure_helm, ensure_kserve, find_helm, find_kserve, find_kubectl,
+};
 #[cfg(feature = "bench")]
 pub(crate) use control_plane::free_port;
 pub use control_plane::{ControlPlane, Options};

@@ -21,6 +21,7 @@ cargo xtask COMMAND
   bench converge --services N
                              how fast it is, as one line of JSON; `bench --help`
   bench up                   how soon `windlass up` answers and what it holds, likewise
+  bench api                  how fast the embedded API is beside the real one; `bench api --help`
 
   check                      format, tidy rules, lints, generated files, dependencies
   tidy                       the tidy rules alone
@@ -55,6 +56,10 @@ fn main() -> ExitCode {
         }
         ["bench", "--help" | "-h"] | ["bench", "converge" | "up", "--help" | "-h"] => {
             print!("{}", bench::HELP);
+            Ok(true)
+        }
+        ["bench", "api", "--help" | "-h"] => {
+            print!("{}", bench::API_HELP);
             Ok(true)
         }
         ["bench", what, rest @ ..] => bench::run(what, rest),

@@ -3,22 +3,20 @@
 //! The tests of the tier "real API" share one control plane, which they are told by environment:
 //! `WINDLASS_TEST_KUBECONFIG`, `WINDLASS_TEST_AUDIT_LOG` and, for the program under test,
 //! `WINDLASS_BIN`. Where it cannot be had they are skipped aloud; `WINDLASS_REQUIRE=real-api`
-//! makes that a failure.
+//! makes that a failure. The same scenarios run on the embedded API, which each starts for itself.
+//! One that finds that it cannot run writes so into the file `WINDLASS_TEST_NOTES`.
 
 mod junit;
 mod nextest;
 mod report;
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{env, fs, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result};
 
 use crate::{
     cluster::{Assets, ControlPlane, NodeAssets, Options, ensure_crds, ensure_helm, ensure_kserve},
+    scratch::Folder,
     tidy::{File, tracked_files},
     workspace::{build, project_root, target_folder},
 };
@@ -39,17 +37,21 @@ pub fn run(arguments: &[String]) -> Result<bool> {
     let nextest = nextest::find_or_install()?;
     let binary = build()?;
     let real_api = RealApi::start();
+    let folder = Folder::new("test")?;
+    let notes = folder.path().join("notes");
+    let mut environment = vec![("WINDLASS_BIN", binary), ("WINDLASS_TEST_NOTES", notes.clone())];
+    let mut profile = nextest::WITHOUT_REAL_API;
+    if let Ok(real_api) = &real_api {
+        profile = nextest::EVERYTHING;
+        environment.extend(real_api.environment());
+    }
+    let outcome = nextest.run(profile, arguments, &environment)?;
     let mut report = Report::default();
-    let outcome = match &real_api {
-        Ok(real_api) => nextest.run(nextest::EVERYTHING, arguments, &real_api.environment(&binary)),
-        Err(_) => {
-            let binary = [("WINDLASS_BIN", binary)];
-            nextest.run(nextest::WITHOUT_REAL_API, arguments, &binary)
-        }
-    }?;
     for suite in &outcome.suites {
         report.add(Tier::of(&suite.name), suite.counts);
     }
+    // Where everything ran nobody has written it.
+    report.take_notes(&fs::read_to_string(notes).unwrap_or_default());
     match real_api {
         Ok(real_api) => real_api.stop(outcome.passed)?,
         Err(reason) => {
@@ -90,11 +92,10 @@ impl RealApi {
         Ok(RealApi { plane, dir })
     }
 
-    fn environment(&self, binary: &Path) -> [(&'static str, PathBuf); 3] {
+    fn environment(&self) -> [(&'static str, PathBuf); 2] {
         [
             ("WINDLASS_TEST_KUBECONFIG", self.plane.kubeconfig()),
             ("WINDLASS_TEST_AUDIT_LOG", self.plane.audit_log()),
-            ("WINDLASS_BIN", binary.into()),
         ]
     }
 

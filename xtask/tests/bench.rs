@@ -128,3 +128,34 @@ fn starts_are_measured_with_and_without_a_store() {
         assert!(figures["idle_rss_mb"].as_f64().unwrap() > 1.0, "{report}");
     }
 }
+
+#[test]
+fn both_api_servers_are_measured_in_one_run() {
+    if !can_run() {
+        return;
+    }
+    let bench = Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args(["bench", "api", "--debug", "--objects", "3", "--changes", "1"])
+        .args(["--watchers", "4", "--samples", "5", "--rounds", "2"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let folder = folder_of(&bench);
+    let output = bench.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(!folder.exists() && processes_with(&folder.to_string_lossy()) == 0);
+
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["objects"], &report["applies"]), (&12.into(), &24.into()));
+    for server in ["real", "embedded"] {
+        let figures = &report[server];
+        for positive in ["applies_per_second", "memory_mb"] {
+            assert!(figures[positive].as_f64().unwrap() > 0.0, "{positive}: {report}");
+        }
+        assert_eq!(figures["applies_per_second_by_round"].as_array().unwrap().len(), 2);
+    }
+    assert!(report["ratio"]["memory"].as_f64().unwrap() > 0.0, "{report}");
+    assert!(said.contains("applies per second") && said.contains("wanted"), "{said}");
+}

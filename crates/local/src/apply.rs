@@ -33,6 +33,9 @@ use crate::types::Typed;
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     pub live: Option<&'a Value>,
+    /// The `managedFields` of the live object, where they were taken out of it: that spares a copy of
+    /// all the rest.
+    pub owners: Option<&'a Value>,
     pub config: &'a Value,
     pub typed: Typed<'a>,
     pub manager: &'a str,
@@ -102,6 +105,7 @@ const UNOWNED: [&[&str]; 12] = [
     &["metadata", "managedFields"],
     &["metadata", "resourceVersion"],
 ];
+const OWNERS: &str = "/metadata/managedFields";
 /// Owns what was there before anyone was asked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
@@ -110,26 +114,34 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// Fails if the configuration is not of its type or, unless forced, if others own what it changes.
 pub fn apply(request: Request<'_>) -> Result<Value, Error> {
     check::check(request.typed, request.config).map_err(Error::Typed)?;
-    let mut live = request.live.cloned().unwrap_or_else(|| Value::Object(Map::new()));
+    let owned_inside = request.live.is_some_and(|live| live.pointer(OWNERS).is_some());
+    let mut copied = match request.live {
+        Some(live) if owned_inside => live.clone(),
+        _ => Value::Object(Map::new()),
+    };
+    let inside = take_managed(&mut copied);
+    let live = request.live.filter(|_| !owned_inside).unwrap_or(&copied);
     // Written by this module, hence readable.
-    let mut managed = Managed::read(take_managed(&mut live).as_ref()).unwrap_or_default();
+    let owners = inside.as_ref().or(request.owners);
+    let mut managed = Managed::read(owners).unwrap_or_default();
     if managed.is_empty() && request.live.is_some() {
         let before = Update { manager: BEFORE_FIRST_APPLY, ..request.as_update() };
-        before.track(&mut managed, &request.typed.zero(), &live);
+        before.track(&mut managed, &request.typed.zero(), live);
     }
-    let mut merged = match merged(&request, &live, managed.clone(), request.force) {
-        Err(Error::Conflicts(conflicts)) if request.manager == last_applied::MANAGER => {
-            let left = last_applied::not_its_own(&request, &live, conflicts);
+    if request.manager != last_applied::MANAGER {
+        return merged(&request, live, managed, request.force);
+    }
+    let mut merged = match merged(&request, live, managed.clone(), request.force) {
+        Err(Error::Conflicts(conflicts)) => {
+            let left = last_applied::not_its_own(&request, live, conflicts);
             if !left.is_empty() {
                 return Err(Error::Conflicts(left));
             }
-            merged(&request, &live, managed, true)?
+            merged(&request, live, managed, true)?
         }
         result => result?,
     };
-    if request.manager == last_applied::MANAGER {
-        last_applied::refresh(&mut merged, request.config);
-    }
+    last_applied::refresh(&mut merged, request.config);
     Ok(merged)
 }
 
@@ -190,20 +202,34 @@ pub fn update(update: Update<'_>, old: Option<&Value>, mut new: Value) -> Value 
 
 /// Whether a write changes nothing but the times of `managedFields`; it is then not stored.
 pub fn same_but_times(old: &Value, new: &Value) -> bool {
-    let stripped = |object: &Value| {
-        let mut object = object.clone();
-        let mut entries = take_managed(&mut object).unwrap_or_default();
-        for entry in entries.as_array_mut().into_iter().flatten() {
-            if let Some(entry) = entry.as_object_mut() {
-                entry.remove("time");
-            }
+    let metadata = match (old.get("metadata"), new.get("metadata")) {
+        (Some(old), Some(new)) => {
+            let owners = [old, new].map(|metadata| metadata.get("managedFields"));
+            same_but(old, new, &["managedFields", "resourceVersion"]) && same_owners(owners)
         }
-        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("resourceVersion");
-        }
-        (object, entries)
+        (old, new) => old == new,
     };
-    stripped(old) == stripped(new)
+    metadata && same_but(old, new, &["metadata"])
+}
+
+fn same_owners([old, new]: [Option<&Value>; 2]) -> bool {
+    match (old.and_then(Value::as_array), new.and_then(Value::as_array)) {
+        (Some(old), Some(new)) => {
+            let mut pairs = old.iter().zip(new);
+            old.len() == new.len() && pairs.all(|(old, new)| same_but(old, new, &["time"]))
+        }
+        _ => old == new,
+    }
+}
+
+/// Whether two maps are equal apart from some of their fields; other values as a whole.
+fn same_but(one: &Value, other: &Value, but: &[&str]) -> bool {
+    let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else {
+        return one == other;
+    };
+    let counted = |name: &&String| !but.contains(&name.as_str());
+    one.keys().filter(counted).count() == other.keys().filter(counted).count()
+        && one.iter().all(|(name, value)| !counted(&name) || other.get(name) == Some(value))
 }
 
 impl<'a> Request<'a> {

@@ -32,7 +32,7 @@ use path::Path;
 use query::Query;
 use watches::Watches;
 
-pub use serve::{Listener, serve};
+pub use serve::{Listener, serve, serve_within};
 pub use status::status;
 
 use crate::{auth::User, error::Error, registry::Registry};

@@ -43,7 +43,7 @@ pub use watch::{Event, Watch, WatchOptions};
 use crate::{
     auth,
     error::{Error, Subject},
-    store::{self, Key, Mode, Store, Transaction},
+    store::{self, Key, Mode, Object, Store, Transaction},
 };
 
 pub struct Registry {
@@ -107,13 +107,22 @@ pub enum Validation {
 #[derive(Debug)]
 pub struct Answer {
     pub created: bool,
-    pub body: Value,
+    pub body: Content,
     pub warnings: Vec<String>,
+}
+
+/// What a write is answered with.
+#[derive(Debug)]
+pub enum Content {
+    /// The object of the request, as it is stored now.
+    Stored(Arc<Object>),
+    /// Anything else, as it is shown.
+    Shown(Value),
 }
 
 impl Answer {
     fn of(body: Value) -> Self {
-        Self { created: false, body, warnings: Vec::new() }
+        Self { created: false, body: Content::Shown(body), warnings: Vec::new() }
     }
 }
 

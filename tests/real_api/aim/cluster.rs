@@ -8,7 +8,7 @@ use windlass_api::aim::template::AimClusterServiceTemplate;
 use windlass_api::foreign::serving_runtime::ClusterServingRuntime;
 use windlass_tests::logs::LogNode;
 use windlass_tests::operator::Setup;
-use windlass_tests::{Cluster, Operator, Space, eventually, kubelet};
+use windlass_tests::{Need, Operator, Space, eventually, kubelet};
 
 use super::{
     ANSWER, ENDED_WELL, answer, condition, create_config, create_service, create_template,
@@ -36,7 +36,10 @@ async fn template(space: &Space, name: &str) -> Value {
 /// Everything that belongs to the cluster, and KServe comes last (w30).
 #[tokio::test(flavor = "multi_thread")]
 async fn templates_of_the_cluster_serve_every_namespace_and_kserve_may_come_late() {
-    let Some(cluster) = Cluster::private(&["gateway-api"]).await else { return };
+    let Some(cluster) = crate::private(&["gateway-api"], &[Need::Workloads, Need::Kubelets]).await
+    else {
+        return;
+    };
     let space = cluster.space("whole").await;
     let node = LogNode::start(&space).await;
     let setup = Setup { everywhere: true, ..Setup::default() }
@@ -64,7 +67,7 @@ async fn templates_of_the_cluster_serve_every_namespace_and_kserve_may_come_late
     let message = condition(&waiting, "RuntimeReady")["message"].as_str().unwrap();
     assert!(message.contains("InferenceService"), "{message}");
 
-    cluster.apply_crds(&["kserve"]);
+    cluster.apply_crds(&["kserve"]).await;
     let made = see(&space, "InferenceService", "chat", |_| true).await;
     assert_eq!(made["spec"]["predictor"]["serviceAccountName"], "runner");
     // Merged: the account is the namespace's, the gateway the cluster's.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use windlass_api::aim::service::AimService;
 use windlass_tests::cluster::{binary, run_with_input};
 use windlass_tests::logs::LogNode;
-use windlass_tests::{Cluster, Namespaced, Operator, Space, audit, eventually, kubelet, wait};
+use windlass_tests::{Namespaced, Need, Operator, Space, audit, eventually, kubelet, wait};
 
 use super::{
     available, child, condition, create_image, create_service, gone, read, see, wait_service,
@@ -24,7 +24,14 @@ async fn predictor<K: Namespaced + Serialize>(space: &Space) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kserve_itself_serves_what_a_service_becomes() {
-    let Some(mut cluster) = Cluster::private(&["gateway-api", "kserve"]).await else { return };
+    let Some(mut cluster) = crate::private(
+        &["gateway-api", "kserve"],
+        &[Need::Workloads, Need::Kubelets, Need::Kserve],
+    )
+    .await
+    else {
+        return;
+    };
     let Some(_kserve) = cluster.add_kserve() else { return };
     let space = cluster.space("itself").await;
     let node = LogNode::start(&space).await;
@@ -86,7 +93,14 @@ async fn kserve_itself_serves_what_a_service_becomes() {
 /// Its webhook has rules of its own, such as for names.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_kserve_itself_refuses_is_told() {
-    let Some(mut cluster) = Cluster::private(&["gateway-api", "kserve"]).await else { return };
+    let Some(mut cluster) = crate::private(
+        &["gateway-api", "kserve"],
+        &[Need::Workloads, Need::Kubelets, Need::Kserve],
+    )
+    .await
+    else {
+        return;
+    };
     let Some(_kserve) = cluster.add_kserve() else { return };
     let space = cluster.space("refused").await;
     let node = LogNode::start(&space).await;
@@ -105,7 +119,7 @@ async fn what_kserve_itself_refuses_is_told() {
 /// Strictly: a field that the definitions do not know would be an error, not just be dropped.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_rendered_fits_the_definitions_of_others() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Kubectl]).await else { return };
     let space = cluster.space("strict").await;
     let given =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/windlass/tests/cmd/aim-answered.yaml");

@@ -3,7 +3,7 @@ use kube::ResourceExt;
 use serde_json::json;
 use windlass_api::model::artifact::ModelArtifact;
 use windlass_tests::{
-    Cluster, Operator, eventually,
+    Need, Operator, eventually,
     faults::{Fault, Faults},
     kubelet,
     operator::{METRICS, Setup},
@@ -19,7 +19,7 @@ async fn expire(space: &windlass_tests::Space, job: &Job) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_between_claim_and_job_it_goes_on_with_the_same_claim() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
     let space = cluster.space("between").await;
     let faults = Faults::start(&cluster).await;
     let no_job =
@@ -44,7 +44,7 @@ async fn killed_between_claim_and_job_it_goes_on_with_the_same_claim() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w03_a_change_is_not_lost_when_clearing_up_fails() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("lost").await;
     let faults = Faults::start(&cluster).await;
     let setup = Setup { server: Some(faults.address.clone()), ..Setup::default() };
@@ -64,7 +64,7 @@ async fn w03_a_change_is_not_lost_when_clearing_up_fails() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_any_instant_it_makes_one_job_for_each_artifact() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("once").await;
     let setup = Setup::default();
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;
@@ -86,7 +86,7 @@ async fn killed_at_any_instant_it_makes_one_job_for_each_artifact() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a11_w07_a_result_outlives_its_job_to_the_letter() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
     let space = cluster.space("expired").await;
     let setup = Setup::default().with(METRICS);
     let operator = Operator::start_with(&cluster, &space, &setup).await;
@@ -108,7 +108,7 @@ async fn a11_w07_a_result_outlives_its_job_to_the_letter() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w13_the_outcome_waits_for_an_operator_that_was_away_and_is_not_repeated() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
     let space = cluster.space("away").await;
     let setup = Setup::default();
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;
@@ -130,7 +130,7 @@ async fn w13_the_outcome_waits_for_an_operator_that_was_away_and_is_not_repeated
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_deleted_while_the_operator_was_away_is_let_go_when_it_returns() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("held").await;
     let setup = Setup::default();
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;
@@ -152,7 +152,7 @@ async fn what_was_deleted_while_the_operator_was_away_is_let_go_when_it_returns(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_was_orphaned_is_let_go_when_it_is_deleted() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Kubectl]).await else { return };
     let space = cluster.space("orphan").await;
     let _operator = Operator::start(&cluster, &space).await;
     create::<ModelArtifact>(&space, "a").await;

@@ -1,7 +1,7 @@
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 use windlass_api::model::artifact::{ArtifactStatus, ModelArtifact};
-use windlass_tests::{Cluster, Operator, kubelet, until};
+use windlass_tests::{Need, Operator, kubelet, until};
 
 use super::{create, manifest, message, pods_of, spec, wait, wait_job, wait_phase};
 
@@ -19,7 +19,7 @@ fn changed(path: &str, value: Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a13_the_api_server_refuses_bad_input_with_a_clear_text() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Kubectl]).await else { return };
     let space = cluster.space("refused").await;
     let apply = |object: &Value| {
         cluster.try_kubectl(&["-n", &space.name, "apply", "-f", "-"], &object.to_string())
@@ -52,7 +52,7 @@ async fn a13_the_api_server_refuses_bad_input_with_a_clear_text() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_of_63_characters_runs() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
     let space = cluster.space("long").await;
     let _operator = Operator::start(&cluster, &space).await;
     let name = "a".repeat(63);
@@ -71,7 +71,7 @@ fn with_secrets() -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w10_a_missing_secret_is_named_by_the_pod_that_waits_for_it() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
     let space = cluster.space("waits").await;
     let _operator = Operator::start(&cluster, &space).await;
     let object = manifest("ModelArtifact", "a", &with_secrets());
@@ -87,7 +87,7 @@ async fn w10_a_missing_secret_is_named_by_the_pod_that_waits_for_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_secrets_may_be_read_a_missing_one_is_named_at_once_and_the_old_form_is_known() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Kubectl]).await else { return };
     let space = cluster.space("reads").await;
     let may = ["-n", &space.name, "create", "role", "reader", "--verb=get", "--resource=secrets"];
     cluster.kubectl(&may, "");
@@ -119,7 +119,9 @@ async fn where_secrets_may_be_read_a_missing_one_is_named_at_once_and_the_old_fo
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w15_a_name_from_before_the_rule_still_runs() {
-    let Some(cluster) = Cluster::private(&[]).await else { return };
+    let Some(cluster) = crate::private(&[], &[Need::Workloads, Need::Kubectl]).await else {
+        return;
+    };
     let space = cluster.space("before").await;
     let crd = "modelartifacts.model.otterscale.io";
     let without = r#"[{"op": "remove",
@@ -131,7 +133,7 @@ async fn w15_a_name_from_before_the_rule_still_runs() {
         cluster.try_kubectl(&["-n", &space.name, "apply", "-f", "-"], &object)
     })
     .await;
-    cluster.install_crds();
+    cluster.install_crds().await;
     let _operator = Operator::start(&cluster, &space).await;
     let job = wait_job::<ModelArtifact>(&space, &name).await;
     kubelet::end_pod(&space, &pods_of(&job), super::PUSHED).await;

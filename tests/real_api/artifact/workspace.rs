@@ -2,7 +2,7 @@ use k8s_openapi::api::{batch::v1::Job, core::v1::PersistentVolumeClaim};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use windlass_api::model::artifact::{Artifact, ArtifactStatus, ModelArtifact};
-use windlass_tests::{Cluster, Operator, Space, kubelet};
+use windlass_tests::{Need, Operator, Space, kubelet};
 
 use super::{
     PUSHED, claim, create, jobs, message, pods_of, ready, wait, wait_claim, wait_gone, wait_job,
@@ -25,7 +25,7 @@ async fn set_finalizers(space: &Space, name: &str, finalizers: Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w18_a_claim_of_our_name_that_is_not_ours_is_left_alone() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("foreign").await;
     let foreign = foreign_claim(&space, "a-workspace").await;
     let _operator = Operator::start(&cluster, &space).await;
@@ -46,7 +46,7 @@ async fn w18_a_claim_of_our_name_that_is_not_ours_is_left_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn both_kinds_of_one_name_run_one_after_the_other() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
     let space = cluster.space("both").await;
     let _operator = Operator::start(&cluster, &space).await;
     create::<ModelArtifact>(&space, "a").await;
@@ -73,7 +73,7 @@ async fn both_kinds_of_one_name_run_one_after_the_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn both_kinds_work_side_by_side() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
     let space = cluster.space("beside").await;
     let _operator = Operator::start(&cluster, &space).await;
     create::<ModelArtifact>(&space, "a").await;
@@ -92,7 +92,7 @@ async fn both_kinds_work_side_by_side() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w04_a_workspace_that_does_not_go_holds_up_the_next_run() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("stuck").await;
     let _operator = Operator::start(&cluster, &space).await;
     create::<ModelArtifact>(&space, "a").await;
@@ -119,7 +119,7 @@ async fn w04_a_workspace_that_does_not_go_holds_up_the_next_run() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workspace_deleted_before_its_pod_starts_is_made_again() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("healed").await;
     let _operator = Operator::start(&cluster, &space).await;
     create::<ModelArtifact>(&space, "a").await;

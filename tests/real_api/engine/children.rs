@@ -3,6 +3,7 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, PersistentVolumeClaim, ServiceAccount},
     rbac::v1::RoleBinding,
 };
+use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use super::{
@@ -141,6 +142,6 @@ async fn children_of_a_cluster_scoped_object_may_be_in_any_namespace() {
         engine.space.delete::<ConfigMap>(child).await;
         wait_child::<ConfigMap>(&engine, child, |_| true).await;
     }
-    engine.kubectl(&["delete", "clusterwidget", "wide", "--wait"], "");
+    engine.delete("wide", DeleteParams::background()).await;
     assert!(child::<ConfigMap>(&engine, "shared").await.is_none());
 }

@@ -1,5 +1,5 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
-use kube::Api;
+use kube::{Api, api::DeleteParams};
 use serde_json::{Value, json};
 use windlass_tests::eventually;
 
@@ -202,10 +202,10 @@ async fn a_held_child_outlives_its_deletion_until_it_is_released() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_object_leaves_behind_is_let_go() {
     let Some(engine) = Engine::start("left").await else { return };
-    for (name, cascade) in [("a", "background"), ("b", "foreground")] {
+    for (name, cascade) in [("a", DeleteParams::background()), ("b", DeleteParams::foreground())] {
         engine.create(name, json!({ "owned": [held()] })).await;
         wait_child::<ConfigMap>(&engine, "held", |_| true).await;
-        engine.kubectl(&["delete", "widget", name, &format!("--cascade={cascade}")], "");
+        engine.delete(name, cascade).await;
         eventually("its end", || child::<ConfigMap>(&engine, "held"), Option::is_none).await;
     }
 }

@@ -3,7 +3,10 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, ServiceAccount},
     rbac::v1::ClusterRole,
 };
-use kube::{Api, api::PostParams};
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams},
+};
 use serde_json::json;
 use windlass_tests::eventually;
 
@@ -18,7 +21,7 @@ async fn w07_a_field_taken_from_an_owned_child_is_forced_back() {
     let Some(engine) = Engine::start("forced").await else { return };
     engine.create("a", json!({ "owned": [config_map("a", "ours")] })).await;
     engine.wait_ready("a").await;
-    engine.apply_as("other", &config_map("a", "theirs"));
+    engine.apply_as("other", &config_map("a", "theirs")).await;
     wait_child::<ConfigMap>(&engine, "a", |found| found["data"]["key"] == "ours").await;
     let told = |events: &Vec<(String, i32)>| events.contains(&("DriftCorrected".to_owned(), 1));
     eventually("the event", || engine.events("a"), told).await;
@@ -45,7 +48,7 @@ async fn w07_a_field_taken_from_a_shared_child_is_a_conflict_until_it_is_given_u
     let made = wait_child::<ConfigMap>(&engine, "a", |_| true).await;
     assert_eq!(made["metadata"]["ownerReferences"], json!(null), "it outlives the object");
 
-    engine.apply_as("other", &config_map("a", "theirs"));
+    engine.apply_as("other", &config_map("a", "theirs")).await;
     let object = engine.wait("a", "Ready", "False", "InvalidSpec").await;
     for type_ in ["Ready", "ConfigValid"] {
         let text = message(&object, type_);
@@ -59,7 +62,7 @@ async fn w07_a_field_taken_from_a_shared_child_is_a_conflict_until_it_is_given_u
     // Giving it up is a change of the child, which wakes the object.
     let mut without = config_map("a", "");
     without.as_object_mut().unwrap().remove("data");
-    engine.apply_as("other", &without);
+    engine.apply_as("other", &without).await;
     wait_child::<ConfigMap>(&engine, "a", |found| found["data"]["key"] == "ours").await;
     engine.wait_ready("a").await;
     engine.wait("a", "ConfigValid", "True", "ConfigurationValid").await;
@@ -81,14 +84,16 @@ async fn a_shared_child_of_two_objects_rests_and_outlives_both() {
     // Whichever is left looks after it.
     for left in ["b", "a"] {
         let gone = if left == "a" { "b" } else { "a" };
-        engine.kubectl(&["delete", "widget", gone, "--wait"], "");
+        engine.delete(gone, DeleteParams::background()).await;
         engine.look_again(left).await;
-        engine.kubectl(&["delete", "configmap", "s"], "");
+        engine.space.delete::<ConfigMap>("s").await;
         wait_child::<ConfigMap>(&engine, "s", |found| found["data"]["key"] == "ours").await;
         engine.create(gone, json!({ "shared": [config_map("s", "ours")] })).await;
         engine.wait_ready(gone).await;
     }
-    engine.kubectl(&["delete", "widget", "a", "b", "--wait"], "");
+    for name in ["a", "b"] {
+        engine.delete(name, DeleteParams::background()).await;
+    }
     assert!(child::<ConfigMap>(&engine, "s").await.is_some());
 }
 
@@ -98,9 +103,9 @@ async fn w09_a_delete_hits_only_our_own_object() {
     let ours = json!({ "app.kubernetes.io/managed-by": CONTROLLER, NAME_LABEL: "a" });
     let others = json!({ "app.kubernetes.io/managed-by": CONTROLLER, NAME_LABEL: "b" });
     // An object of another's, one of another parent's, one that has lost its owner.
-    engine.apply_as("other", &config_map("plain", "x"));
-    engine.apply_as("other", &with(config_map("other", "x"), "labels", others));
-    engine.apply_as("other", &with(config_map("orphan", "x"), "labels", ours));
+    engine.apply_as("other", &config_map("plain", "x")).await;
+    engine.apply_as("other", &with(config_map("other", "x"), "labels", others)).await;
+    engine.apply_as("other", &with(config_map("orphan", "x"), "labels", ours)).await;
     let all = ["plain", "other", "orphan", "made"].map(|name| config_map(name, "x"));
     engine.create("a", json!({ "owned": [config_map("made", "x")] })).await;
     engine.wait_ready("a").await;
@@ -126,7 +131,7 @@ async fn deletes_stand_in_the_order_they_ask_for() {
     engine.wait_ready("a").await;
 
     // A name in use by others makes the apply fail: what was to follow it waits.
-    engine.apply_as("other", &config_map("foreign", "x"));
+    engine.apply_as("other", &config_map("foreign", "x")).await;
     let orders = json!({ "owned": [config_map("foreign", "y")], "deleteBefore": [before], "deleteAfter": [after] });
     engine.order("a", orders).await;
     let object = engine.wait("a", "Ready", "False", "InvalidSpec").await;

@@ -8,15 +8,15 @@ use k8s_openapi::api::{
 };
 use serde_json::{Value, json};
 use windlass_engine::apply::SPEC_HASH;
-use windlass_tests::{eventually, wait};
+use windlass_tests::{Need, eventually, wait};
 
 use super::{
     objects::{
         claim, config_map, deployment, invalid_config_map, job, role, role_binding, service,
         service_account, with,
     },
-    run::{Engine, child, message, wait_child},
-    widget::{CONTROLLER, NAME_LABEL},
+    run::{Engine, Setup, child, message, wait_child},
+    widget::{CONTROLLER, NAME_LABEL, Widget},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,7 +50,7 @@ async fn w08_a_job_of_a_predecessor_is_left_alone() {
     let owner = json!([{ "apiVersion": "test.windlass.dev/v1", "kind": "Widget", "name": "a",
         "uid": parent.metadata.uid, "controller": true }]);
     let old = with(with(job("a", "old:1"), "labels", labels), "ownerReferences", owner);
-    engine.apply_as("predecessor", &old);
+    engine.apply_as("predecessor", &old).await;
     let before = child::<Job>(&engine, "a").await.unwrap();
     engine.order("a", json!({ "owned": [job("a", "new:1")] })).await;
     engine.wait_ready("a").await;
@@ -91,7 +91,8 @@ async fn w08_a_role_binding_to_another_role_is_replaced() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w09_a_deleted_job_takes_its_pods_along() {
-    let Some(engine) = Engine::start("pods").await else { return };
+    let setup = Setup { needs: &[Need::Workloads], ..Setup::default() };
+    let Some(engine) = Engine::start_with::<Widget>("pods", setup).await else { return };
     engine.create("a", json!({ "owned": [job("a", "main:1")] })).await;
     eventually("a pod", || engine.space.names::<Pod>(), |names| names.len() == 1).await;
     engine.order("a", json!({ "owned": [], "deleteAfter": [job("a", "")] })).await;

@@ -13,8 +13,12 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Config, Resource,
-    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    api::{
+        ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
+        TypeMeta,
+    },
     config::{AuthInfo, Kubeconfig},
+    core::GroupVersionKind,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -26,7 +30,7 @@ use windlass_engine::{
     queue::Delays,
 };
 use windlass_tests::{
-    Cluster, Space,
+    Cluster, Need, Space,
     audit::{self, Write},
     eventually, until,
 };
@@ -50,6 +54,8 @@ pub(super) struct Setup {
     pub(super) finalizer: bool,
     /// Retry soon what a person has to mend; otherwise only an event within the test's time does.
     pub(super) impatient: bool,
+    /// Of the cluster.
+    pub(super) needs: &'static [Need],
 }
 
 impl Engine {
@@ -58,10 +64,12 @@ impl Engine {
     }
 
     pub(super) async fn start_with<K: Ordered>(name: &str, setup: Setup) -> Option<Self> {
-        let cluster = Cluster::shared().await?;
+        let cluster = crate::bare(setup.needs).await?;
         let space = cluster.space(name).await;
+        // Where it lives outlasts where it works, as with an operator.
+        let home = cluster.space(&format!("{name}-home")).await;
         install(&cluster.client).await;
-        let client = client_of_its_own(&cluster, &space).await;
+        let client = client_of_its_own(&cluster, &home).await;
         let resource = ApiResource::erase::<K>(&());
         let reads: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
         until("rights and kinds to be known", || async {
@@ -76,7 +84,7 @@ impl Engine {
             kind: PhantomData,
         };
         run(domain, client, &space, setup, stop.clone()).await;
-        let user = format!("system:serviceaccount:{}:engine", space.name);
+        let user = format!("system:serviceaccount:{}:engine", home.name);
         let scope = Kind::of::<K>().scope;
         Some(Self { cluster, space, passes, resource, scope, user, stop })
     }
@@ -177,16 +185,19 @@ impl Engine {
     }
 
     /// Applies as another field manager, by force.
-    pub(super) fn apply_as(&self, manager: &str, object: &Value) {
-        let manager = format!("--field-manager={manager}");
-        let command = ["apply", "--server-side", "--force-conflicts", &manager, "-f", "-"];
-        self.kubectl(&command, &object.to_string());
+    pub(super) async fn apply_as(&self, manager: &str, object: &Value) {
+        let types: TypeMeta = serde_json::from_value(object.clone()).unwrap();
+        let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(types).unwrap());
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.space.client.clone(), &self.space.name, &resource);
+        let (name, params) = (object["metadata"]["name"].as_str(), PatchParams::apply(manager));
+        api.patch(name.unwrap(), &params.force(), &Patch::Apply(object)).await.unwrap();
     }
 
-    pub(super) fn kubectl(&self, arguments: &[&str], input: &str) -> String {
-        let mut all = vec!["-n", &self.space.name];
-        all.extend(arguments);
-        self.cluster.kubectl(&all, input)
+    /// Returns when it has gone.
+    pub(super) async fn delete(&self, name: &str, params: DeleteParams) {
+        drop(self.api().delete(name, &params).await.unwrap());
+        eventually("its end", || self.get(name), Option::is_none).await;
     }
 }
 
@@ -245,19 +256,19 @@ async fn install(client: &Client) {
 }
 
 /// With all rights, but under a name of its own, so that its requests can be told from the test's.
-async fn client_of_its_own(cluster: &Cluster, space: &Space) -> Client {
+async fn client_of_its_own(cluster: &Cluster, home: &Space) -> Client {
     let account: ServiceAccount =
         serde_json::from_value(json!({ "metadata": { "name": "engine" } })).unwrap();
-    space.create(&account).await;
+    home.create(&account).await;
     let binding: ClusterRoleBinding = serde_json::from_value(json!({
-        "metadata": { "name": format!("engine-{}", space.name) },
+        "metadata": { "name": format!("engine-{}", home.name) },
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
-        "subjects": [{ "kind": "ServiceAccount", "name": "engine", "namespace": space.name }],
+        "subjects": [{ "kind": "ServiceAccount", "name": "engine", "namespace": home.name }],
     }))
     .unwrap();
-    let bindings: Api<ClusterRoleBinding> = Api::all(space.client.clone());
+    let bindings: Api<ClusterRoleBinding> = Api::all(home.client.clone());
     bindings.create(&PostParams::default(), &binding).await.unwrap();
-    let accounts: Api<ServiceAccount> = space.api();
+    let accounts: Api<ServiceAccount> = home.api();
     let request = TokenRequest::default();
     let answer = accounts.create_token_request("engine", &PostParams::default(), &request).await;
     let token = answer.unwrap().status.unwrap().token;

@@ -121,9 +121,8 @@ async fn w05_conditions_of_the_past_go_and_those_of_others_stay() {
                   "lastTransitionTime": "2026-01-01T00:00:00Z" },
             ],
         } });
-    let apply =
-        ["apply", "--server-side", "--subresource=status", "--field-manager=auditor", "-f", "-"];
-    engine.kubectl(&apply, &theirs.to_string());
+    let auditor = PatchParams::apply("auditor");
+    engine.api().patch_status("a", &auditor, &Patch::Apply(&theirs)).await.unwrap();
 
     engine.order("a", json!({ "components": [{ "name": "One", "reason": "Good" }] })).await;
     let object = engine.wait_ready("a").await;

@@ -1,7 +1,7 @@
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 use windlass_api::model::model_service::ModelService;
-use windlass_tests::{Cluster, Operator, Space, eventually, operator::Setup};
+use windlass_tests::{Operator, Space, eventually, operator::Setup};
 
 use super::{children, condition, create, gone, read, see, wait};
 
@@ -52,7 +52,7 @@ async fn wait_failure_mode(space: &Space, want: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn s08_s09_a_pool_block_comes_changes_and_goes_and_leaves_nothing_behind() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("pool").await;
     let _operator = Operator::start(&cluster, &space).await;
     create(&space, "a", json!({})).await;
@@ -98,7 +98,7 @@ fn leads_through(route: &Value, name: &str, namespace: Option<&str>, hosts: &Val
 
 #[tokio::test(flavor = "multi_thread")]
 async fn s10_the_route_goes_through_the_gateway_of_the_spec_or_the_operators_or_none() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("route").await;
     let mut operator = Operator::start(&cluster, &space).await;
     let through = async |name, namespace, hosts: Value| {
@@ -135,7 +135,7 @@ async fn s10_the_route_goes_through_the_gateway_of_the_spec_or_the_operators_or_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn s14_the_rule_of_the_mesh_goes_and_comes_with_the_provider() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("provider").await;
     let mut operator = Operator::start(&cluster, &space).await;
     create(&space, "a", super::everything()).await;

@@ -2,7 +2,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use windlass_api::model::model_service::ModelService;
-use windlass_tests::{Cluster, Operator, until};
+use windlass_tests::{Need, Operator, until};
 
 use super::{children, condition, create, make_ready, manifest, see, wait};
 
@@ -30,7 +30,7 @@ const NAME: &str = "metadata.name must have at most 59 characters, or 57 if it b
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m16_the_api_server_refuses_bad_input_with_a_clear_text() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Kubectl]).await else { return };
     let space = cluster.space("refused").await;
     let apply = |object: &Value| {
         cluster.try_kubectl(&["-n", &space.name, "apply", "-f", "-"], &object.to_string())
@@ -74,7 +74,7 @@ async fn m16_the_api_server_refuses_bad_input_with_a_clear_text() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m16_the_longest_name_there_may_be_converges() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
     let space = cluster.space("longest").await;
     let _operator = Operator::start(&cluster, &space).await;
     let name = "a".repeat(59);
@@ -84,7 +84,7 @@ async fn m16_the_longest_name_there_may_be_converges() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m16_what_only_the_operator_can_judge_is_an_invalid_spec() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("judged").await;
     let _operator = Operator::start(&cluster, &space).await;
     let nixl = json!([{ "name": "VLLM_NIXL_SIDE_CHANNEL_PORT", "value": "8000" }]);
@@ -121,7 +121,9 @@ async fn m16_what_only_the_operator_can_judge_is_an_invalid_spec() {
 /// Rules that were added later do not reach stored objects.
 #[tokio::test(flavor = "multi_thread")]
 async fn m16_what_was_stored_before_a_rule_is_refused_and_its_pods_run_on() {
-    let Some(cluster) = Cluster::private(&[]).await else { return };
+    let Some(cluster) = crate::private(&[], &[Need::Workloads, Need::Kubectl]).await else {
+        return;
+    };
     let space = cluster.space("before").await;
     let _operator = Operator::start(&cluster, &space).await;
     create(&space, "a", json!({})).await;
@@ -138,7 +140,7 @@ async fn m16_what_was_stored_before_a_rule_is_refused_and_its_pods_run_on() {
         cluster.try_kubectl(&patch, "")
     })
     .await;
-    cluster.install_crds();
+    cluster.install_crds().await;
     let object = wait(&space, "a", "Ready", "False", "InvalidSpec").await;
     assert_eq!(condition(&object, "Ready")["message"], PROXY);
     assert_eq!(object["status"]["phase"], "Failed");
@@ -153,7 +155,7 @@ async fn m16_what_was_stored_before_a_rule_is_refused_and_its_pods_run_on() {
 /// Plain writes take such lists, server-side apply does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_named_twice_is_written_once() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("twice-named").await;
     let _operator = Operator::start(&cluster, &space).await;
     let secrets = json!([{ "name": "s" }, { "name": "s" }]);

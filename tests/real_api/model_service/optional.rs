@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use windlass_tests::{Cluster, Operator, eventually};
+use windlass_tests::{Need, Operator, eventually};
 
 use super::{children, condition, create, find, make_ready, read, see, wait};
 
@@ -22,7 +22,7 @@ fn is_missing(object: &Value, type_: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m11_each_optional_api_is_taken_up_when_it_appears() {
-    let Some(cluster) = Cluster::private(&[]).await else { return };
+    let Some(cluster) = crate::private(&[], &[Need::Workloads]).await else { return };
     let space = cluster.space("appear").await;
     let _operator = Operator::start(&cluster, &space).await;
     create(&space, "a", json!({})).await;
@@ -33,7 +33,7 @@ async fn m11_each_optional_api_is_taken_up_when_it_appears() {
         for (later, (_, type_, ..)) in OPTIONAL.iter().enumerate() {
             assert_eq!(is_missing(&object, type_), later >= index, "{type_} in {object}");
         }
-        cluster.apply_crds(&[definitions]);
+        cluster.apply_crds(&[definitions]).await;
         let applied = Instant::now();
         see(&space, kind, name, |_| true).await;
         let known = |object: &Value| !is_missing(object, type_);
@@ -52,7 +52,9 @@ async fn m11_each_optional_api_is_taken_up_when_it_appears() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m11_what_needs_a_missing_api_is_left_out_until_it_is_there() {
-    let Some(cluster) = Cluster::private(&[]).await else { return };
+    let Some(cluster) = crate::private(&[], &[Need::Workloads, Need::Kubectl]).await else {
+        return;
+    };
     let space = cluster.space("bare").await;
     let _operator = Operator::start(&cluster, &space).await;
     create(&space, "a", json!({})).await;
@@ -61,7 +63,7 @@ async fn m11_what_needs_a_missing_api_is_left_out_until_it_is_there() {
         assert_eq!(condition(&object, type_)["reason"], "APIMissing", "{object}");
     }
     see(&space, "Deployment", "a-decode", |_| true).await;
-    cluster.apply_crds(&["prometheus-operator"]);
+    cluster.apply_crds(&["prometheus-operator"]).await;
     see(&space, "PodMonitor", "a-decode", |_| true).await;
     wait(&space, "a", "MonitorsReady", "True", "Configured").await;
     wait(&space, "a", "MeshConfigured", "False", "APIMissing").await;
@@ -72,7 +74,7 @@ async fn m11_what_needs_a_missing_api_is_left_out_until_it_is_there() {
     cluster.kubectl(&["delete", "crd", "podmonitors.monitoring.coreos.com"], "");
     wait(&space, "a", "MonitorsReady", "False", "APIMissing").await;
     wait(&space, "a", "Ready", "True", "AllReplicasReady").await;
-    cluster.apply_crds(&["prometheus-operator"]);
+    cluster.apply_crds(&["prometheus-operator"]).await;
     see(&space, "PodMonitor", "a-decode", |_| true).await;
     wait(&space, "a", "MonitorsReady", "True", "Configured").await;
     let now = see(&space, "Deployment", "a-decode", |_| true).await;

@@ -5,7 +5,7 @@ use k8s_openapi::api::{
 use serde_json::{Value, json};
 use windlass_api::model::model_service::ModelService;
 use windlass_tests::{
-    Cluster, Operator, Space, eventually,
+    Need, Operator, Space, eventually,
     operator::{METRICS, Setup},
 };
 
@@ -32,7 +32,7 @@ fn template(deployment: &Value) -> &Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_number_of_pods_replaces_none() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
     let space = cluster.space("number").await;
     let _operator = Operator::start(&cluster, &space).await;
     create(&space, "a", json!({})).await;
@@ -55,7 +55,7 @@ async fn another_number_of_pods_replaces_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m17_the_way_in_which_pods_are_replaced_may_change_and_return() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("way").await;
     let _operator = Operator::start(&cluster, &space).await;
     create(&space, "a", json!({})).await;
@@ -77,7 +77,7 @@ async fn m17_the_way_in_which_pods_are_replaced_may_change_and_return() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m07_whoever_scales_the_deployment_decides_until_the_spec_asks_for_another_number() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads, Need::Kubectl]).await else { return };
     let space = cluster.space("scaled").await;
     let setup = Setup::default().with(METRICS);
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;
@@ -113,7 +113,7 @@ async fn m07_whoever_scales_the_deployment_decides_until_the_spec_asks_for_anoth
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m07_an_autoscaler_is_left_to_do_its_work() {
-    let Some(cluster) = Cluster::shared().await else { return };
+    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
     let space = cluster.space("autoscaled").await;
     let _operator = Operator::start(&cluster, &space).await;
     create(&space, "a", json!({})).await;

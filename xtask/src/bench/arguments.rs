@@ -88,7 +88,7 @@ impl Arguments {
     }
 }
 
-fn count(flag: &str, text: &str) -> Result<u32, String> {
+pub(super) fn count(flag: &str, text: &str) -> Result<u32, String> {
     match number(flag, text)? {
         0 => Err(format!("{flag} must be at least 1")),
         count => Ok(count),

@@ -122,6 +122,12 @@ impl NodeAssets {
     }
 }
 
+/// kubectl as it lies ready, where no control plane is wanted.
+pub fn find_kubectl() -> Result<PathBuf> {
+    let [kubectl] = find_all([Program::Kubectl])?;
+    Ok(kubectl)
+}
+
 /// Helm as it lies ready, for the tests of the chart.
 pub fn find_helm() -> Result<PathBuf> {
     let [helm] = find_all([Program::Helm])?;

@@ -34,6 +34,9 @@ pub struct Options {
     pub controller_manager: bool,
     /// One JSON line per answered request in [`ControlPlane::audit_log`].
     pub audit_log: bool,
+    /// Whether an answered write is on the disk, as etcd has it by default. Without, the data may
+    /// be lost with the machine, which most runs do not care about.
+    pub fsync: bool,
     pub lifetime: Lifetime,
 }
 
@@ -44,6 +47,7 @@ impl Options {
             dir: dir.into(),
             controller_manager: true,
             audit_log: false,
+            fsync: false,
             lifetime: Lifetime::Bound,
         }
     }
@@ -395,9 +399,10 @@ fn start_etcd(assets: &Assets, options: &Options, ports: Ports) -> Result<Proces
         .text("--listen-peer-urls", &peer)
         .text("--initial-advertise-peer-urls", &peer)
         .text("--initial-cluster", &format!("windlass={peer}"))
-        // The data need not survive the machine.
-        .text("--unsafe-no-fsync", "true")
         .text("--log-level", "error");
+    if !options.fsync {
+        arguments.text("--unsafe-no-fsync", "true");
+    }
     Process::start("etcd", &assets.etcd, arguments.0, dir, options.lifetime)
 }
 

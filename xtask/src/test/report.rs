@@ -88,11 +88,32 @@ impl fmt::Display for Counts {
 pub(super) struct Report {
     counts: BTreeMap<Tier, Counts>,
     left_out: BTreeMap<Tier, String>,
+    /// How many tests of a tier found that they cannot run, by reason.
+    not_run: BTreeMap<Tier, BTreeMap<String, usize>>,
 }
 
 impl Report {
     pub(super) fn add(&mut self, tier: Tier, counts: Counts) {
         *self.counts.entry(tier).or_default() += counts;
+    }
+
+    /// Takes in what tests have written down about themselves: a line for each that did not run, of
+    /// its binary, its name and the reason. To nextest it has passed.
+    pub(super) fn take_notes(&mut self, notes: &str) {
+        for line in notes.lines() {
+            let mut parts = line.splitn(3, '\t');
+            let (Some(binary), Some(_), Some(reason)) = (parts.next(), parts.next(), parts.next())
+            else {
+                continue;
+            };
+            let tier = Tier::of(binary);
+            let Some(counts) = self.counts.get_mut(&tier).filter(|counts| counts.passed > 0) else {
+                continue;
+            };
+            counts.passed -= 1;
+            counts.skipped += 1;
+            *self.not_run.entry(tier).or_default().entry(reason.to_owned()).or_default() += 1;
+        }
     }
 
     /// Notes that a whole tier could not run, which is a failure if it was required.
@@ -122,10 +143,18 @@ impl Report {
         let part = match (self.left_out.get(&tier), self.counts.get(&tier)) {
             (Some(words), _) => words.clone(),
             (None, Some(counts)) if counts.failed == 0 => format!("{} passed", counts.passed),
-            (None, Some(counts)) => counts.to_string(),
+            (None, Some(counts)) => format!("{} passed, {} failed", counts.passed, counts.failed),
             (None, None) => format!("skipped ({})", tier.why_none()),
         };
-        format!("{}: {part}", tier.name())
+        format!("{}: {part}{}", tier.name(), self.reasons(tier))
+    }
+
+    fn reasons(&self, tier: Tier) -> String {
+        let Some(reasons) = self.not_run.get(&tier) else { return String::new() };
+        let total: usize = reasons.values().sum();
+        let each: Vec<String> =
+            reasons.iter().map(|(reason, count)| format!("{reason}: {count}")).collect();
+        format!(", {total} not run ({})", each.join("; "))
     }
 }
 
@@ -175,12 +204,25 @@ mod tests {
     }
 
     #[test]
+    fn a_test_that_did_not_run_has_not_passed() {
+        let mut report = report();
+        report.add(Tier::of("windlass-tests::embedded"), Counts { passed: 5, ..Counts::default() });
+        let note =
+            |test: &str, reason: &str| format!("windlass-tests::embedded\t{test}\t{reason}\n");
+        report.take_notes(&[note("a", "no x"), note("b", "no y"), note("c", "no x")].concat());
+        let text = report.to_string();
+        assert!(text.contains("embedded: 2 passed, 3 not run (no x: 2; no y: 1);"), "{text}");
+        assert_eq!(report.total().to_string(), "6 passed, 0 failed, 3 skipped");
+    }
+
+    #[test]
     fn the_binary_decides_the_tier() {
         for (binary, want) in [
             ("windlass-tests::real_api", Tier::RealApi),
             ("xtask::control_plane", Tier::RealApi),
             ("xtask::bench", Tier::RealApi),
             ("xtask::chart", Tier::RealApi),
+            ("windlass-tests::embedded", Tier::Embedded),
             ("windlass-tests", Tier::Pure),
             ("windlass-domains::it", Tier::Pure),
         ] {

@@ -86,7 +86,18 @@ fn request<'a>(
     let reset = Reset::Status;
     let (subresource, force, time) = (None, false, "2026-01-01T00:00:01Z");
     let api_version = "v1";
-    Request { live, config, typed, manager, subresource, api_version, force, time, reset }
+    Request {
+        live,
+        owners: None,
+        config,
+        typed,
+        manager,
+        subresource,
+        api_version,
+        force,
+        time,
+        reset,
+    }
 }
 
 fn writer<'a>(typed: Typed<'a>, manager: &'a str) -> Update<'a> {

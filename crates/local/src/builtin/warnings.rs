@@ -11,16 +11,15 @@ use super::{
     validate::names,
 };
 
-/// Warnings about an object as it is stored; `old` is what it was before.
+/// Warnings about an object as it is to be stored; `old` is what it was before.
 pub fn warnings(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<String> {
     let pod = match (&*resource.group, &*resource.kind) {
         ("", "Pod") => true,
         ("apps", "Deployment" | "ReplicaSet") | ("batch", "Job") => false,
         _ => return Vec::new(),
     };
-    let generation = |object: &Value| integer(object, &["metadata", "generation"]);
     // Pods are changed by programs, which do not listen.
-    if old.is_some_and(|old| pod || generation(old) == generation(new)) {
+    if old.is_some_and(|old| pod || at(old, &["spec"]) == at(new, &["spec"])) {
         return Vec::new();
     }
     let mut warnings = Vec::new();

@@ -1,5 +1,7 @@
 //! Answers: objects and lists in the form that was asked for.
 
+use std::borrow::Cow;
+
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -11,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::negotiate::Form;
 use crate::{
     error::Error,
-    registry::{Answer, Listed, Served},
+    registry::{Answer, Content, Listed, Served},
     show::{Include, partial_metadata},
     store::Object,
 };
@@ -41,13 +43,22 @@ pub(super) fn json(code: StatusCode, value: &Value) -> Response {
 /// The outcome of a write.
 pub(super) fn written(served: &Served, answer: Answer, shape: Shape) -> Response {
     let code = if answer.created { StatusCode::CREATED } else { StatusCode::OK };
-    let mut response = match answer.body.get("kind").and_then(Value::as_str) {
-        // Neither is an object of the resource.
-        Some("Status" | "Scale") => json(code, &answer.body),
-        _ => json(code, &shaped(served, &answer.body, shape)),
+    let mut response = match &answer.body {
+        Content::Stored(stored) => object(served, stored, shape),
+        Content::Shown(shown) => json(code, &formed(served, shown, shape)),
     };
+    *response.status_mut() = code;
     warn(&mut response, &answer.warnings);
     response
+}
+
+fn formed<'a>(served: &Served, shown: &'a Value, shape: Shape) -> Cow<'a, Value> {
+    match shown.get("kind").and_then(Value::as_str) {
+        // Neither is an object of the resource.
+        Some("Status" | "Scale") => Cow::Borrowed(shown),
+        _ if shape.form == Form::Whole => Cow::Borrowed(shown),
+        _ => Cow::Owned(shaped(served, shown, shape)),
+    }
 }
 
 pub(super) fn warn(response: &mut Response, warnings: &[String]) {

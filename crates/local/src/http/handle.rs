@@ -219,9 +219,9 @@ impl Asked<'_> {
         let write = self.write("CreateOptions")?;
         let body = self.body(&target.served, stream).await?;
         let tokens = self.server.access.tokens.as_ref();
-        let answer = self.server.registry.review(&target, body, &write, tokens)?;
-        let mut response = answer::json(StatusCode::CREATED, &answer.body);
-        answer::warn(&mut response, &answer.warnings);
+        let (answered, warnings) = self.server.registry.review(&target, body, &write, tokens)?;
+        let mut response = answer::json(StatusCode::CREATED, &answered);
+        answer::warn(&mut response, &warnings);
         Ok(response)
     }
 

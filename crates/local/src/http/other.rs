@@ -40,8 +40,8 @@ impl Asked<'_> {
             ("token", "create") => {
                 let body = self.body(&served, stream).await?;
                 let tokens = self.server.access.tokens.as_ref().ok_or(Error::NoSuchResource)?;
-                let answer = registry.issue(&target, body, tokens).await?;
-                return Ok(answer::json(StatusCode::CREATED, &answer.body));
+                let issued = registry.issue(&target, body, tokens).await?;
+                return Ok(answer::json(StatusCode::CREATED, &issued));
             }
             _ => return Err(Error::NoSuchResource),
         };

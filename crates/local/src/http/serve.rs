@@ -58,8 +58,17 @@ impl Listener {
 
 /// Serves until the store stops.
 pub async fn serve(server: Arc<Server>, listener: Listener) -> io::Result<()> {
+    serve_within(server, listener, |router| router).await
+}
+
+/// Serves with layers around the router, which see requests before anybody knows who asks.
+pub async fn serve_within(
+    server: Arc<Server>,
+    listener: Listener,
+    layers: impl FnOnce(Router) -> Router,
+) -> io::Result<()> {
     let address = listener.socket.local_addr()?;
-    let router = guarded(&server, address);
+    let router = layers(guarded(&server, address));
     let acceptor = TlsAcceptor::from(listener.tls);
     let store = server.registry().store().clone();
     let stopped = store.stopped();

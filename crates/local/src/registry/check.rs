@@ -1,6 +1,8 @@
 //! Checks and steps that writes share.
 
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+use serde_json::Value;
 
 use super::{Registry, Served, Source, Target, body::meta};
 use crate::{
@@ -70,18 +72,10 @@ impl Served {
     pub(super) fn is_wanted_differently(&self, old: &Value, new: &Value) -> bool {
         // Kinds that keep their status apart do not count it.
         let keeps_status = self.resource.has_status || matches!(self.source, Source::Builtin(_));
-        let counted = |object: &Value| {
-            let fields = object.as_object().into_iter().flatten();
-            let fields = fields.filter(|(name, _)| match name.as_str() {
-                "metadata" | "apiVersion" | "kind" => false,
-                "status" => !keeps_status,
-                _ => true,
-            });
-            fields.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>()
-        };
-        let annotations = |object: &Value| object.pointer("/metadata/annotations").cloned();
-        counted(old) != counted(new)
-            || self.is("apps", "deployments") && annotations(old) != annotations(new)
+        let annotations = "/metadata/annotations";
+        wanted(old, keeps_status) != wanted(new, keeps_status)
+            || self.is("apps", "deployments")
+                && old.pointer(annotations) != new.pointer(annotations)
     }
 
     /// What the writer should hear of, now that the object is stored in place of the old one.
@@ -92,6 +86,27 @@ impl Served {
             _ => builtin::warnings(&self.resource, new, old),
         }
     }
+}
+
+impl Target {
+    /// Only the main endpoint changes what warnings are about.
+    pub(super) fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        match &*self.subresource {
+            "status" => Vec::new(),
+            _ => self.served.warnings(new, old),
+        }
+    }
+}
+
+/// The fields that say what is wanted.
+fn wanted(object: &Value, keeps_status: bool) -> BTreeMap<&String, &Value> {
+    let fields = object.as_object().into_iter().flatten();
+    let counted = fields.filter(|(name, _)| match name.as_str() {
+        "metadata" | "apiVersion" | "kind" => false,
+        "status" => !keeps_status,
+        _ => true,
+    });
+    counted.collect()
 }
 
 impl Target {

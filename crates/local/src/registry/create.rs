@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    Answer, Body, Registry, Served, Target, Write,
+    Answer, Body, Content, Registry, Served, Target, Write,
     body::{meta, metadata_mut, set},
     catalog::DEFINITIONS,
     check::{check_depth, suffix, uid},
@@ -47,15 +47,14 @@ impl Registry {
         }
         let served = target.served.clone();
         served.default(&mut object);
+        warnings.extend(served.warnings(&object, None));
         let body = self.change(write.mode, move |registry, tx| {
             registry.create_in(tx, &target, object, &write, Owners::Compare)
         });
-        let body = body.await?;
-        warnings.extend(served.warnings(&body, None));
-        Ok(Answer { created: true, body, warnings })
+        Ok(Answer { created: true, body: body.await?, warnings })
     }
 
-    /// The object is defaulted. Returns it as its reader sees it.
+    /// The object is defaulted.
     pub(super) fn create_in(
         &self,
         tx: &mut Transaction<'_>,
@@ -63,7 +62,7 @@ impl Registry {
         mut object: Value,
         write: &Write,
         owners: Owners,
-    ) -> Result<Value, Error> {
+    ) -> Result<Content, Error> {
         let served = &target.served;
         target.check_namespace(tx, meta(&object, "name"))?;
         name(tx, target, &mut object)?;
@@ -105,13 +104,14 @@ impl Registry {
         check_depth(&object)?;
         let stored = tx.put(&key, served.to_stored(object));
         self.after_create(tx, target, &key)?;
+        if write.mode == Mode::Store {
+            return Ok(Content::Stored(stored));
+        }
         let mut shown = served.show(&stored);
-        if write.mode == Mode::Try
-            && let Some(metadata) = metadata_mut(&mut shown)
-        {
+        if let Some(metadata) = metadata_mut(&mut shown) {
             metadata.remove("resourceVersion");
         }
-        Ok(shown)
+        Ok(Content::Shown(shown))
     }
 }
 

@@ -69,7 +69,7 @@ impl Registry {
             Deleted::Gone(object, _) => success(&served.subject(object.meta("name")), object.uid()),
         };
         let warnings = warns.then(|| KEPT_PODS.to_owned()).into_iter().collect();
-        Ok(Answer { created: false, body, warnings })
+        Ok(Answer { warnings, ..Answer::of(body) })
     }
 
     /// Answers with what matched.

@@ -131,7 +131,7 @@ impl Registry {
 fn default_class(tx: &Transaction<'_>) -> Option<String> {
     let classes = tx.list(CLASSES, "");
     let marked = classes.iter().find(|(_, class)| {
-        let marks = class.metadata().and_then(|all| all.get("annotations"));
+        let marks = class.metadata().get("annotations");
         marks.and_then(|marks| marks.get(DEFAULT_CLASS)).is_some_and(|mark| mark == "true")
     });
     marked.map(|(_, class)| class.meta("name").to_owned())

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::{
     Answer, Body, Registry, Source, Target, Write,
-    body::{judge_patch, meta},
+    body::{judge_patch, meta, metadata_mut, set},
     create::Owners,
-    update::From,
+    update::{Before, From},
 };
 use crate::{
     apply,
@@ -61,16 +61,17 @@ impl Registry {
         if target.subresource == "scale" {
             return self.patch_scale(tx, target, &old, kind, body, write);
         }
-        let before = served.show(&old);
-        let patched = patched(&before, kind, &body.value, served.typed())?;
+        let before = Before::of(served, &old);
+        let patched = patched(&before.shown, kind, &body.value, served.typed())?;
         let duplicates = body.duplicates.clone();
         let decoded = served.decode(Body { value: patched, duplicates })?;
         let mut warnings = judge_patch(&body.value, decoded.problems, write.validation)?;
         let mut object = decoded.object;
         target.check_names(&mut object)?;
         served.default(&mut object);
-        let body = self.update_in(tx, target, &old, object, write, Owners::Compare, From::Patch)?;
-        warnings.extend(served.warnings(&body, Some(&before)));
+        warnings.extend(target.warnings(&object, Some(&before.shown)));
+        let body =
+            self.update_in(tx, target, before, object, write, Owners::Compare, From::Patch)?;
         Ok(Answer { created: false, body, warnings })
     }
 
@@ -92,19 +93,22 @@ impl Registry {
         }
         let mut config = body.value.clone();
         target.name_config(&mut config)?;
-        let applied = self.applied(tx, target, &old, &config, write, force);
+        let mut before = old.as_ref().map(|old| Before::of(served, old));
+        let applied = self.applied(tx, target, before.as_mut(), &config, write, force);
         let (mut object, problems) =
             applied.map_err(|error| refused(target, &body.value, error))?;
         let mut warnings = served.judge(problems, write.validation)?;
         served.default(&mut object);
         let applied = Owners::Applied;
-        let body = match &old {
-            Some(old) => self.update_in(tx, target, old, object, write, applied, From::Patch)?,
+        let created = before.is_none();
+        warnings.extend(target.warnings(&object, before.as_ref().map(|before| &before.shown)));
+        let body = match before {
+            Some(before) => {
+                self.update_in(tx, target, before, object, write, applied, From::Patch)?
+            }
             None => self.create_in(tx, target, object, write, applied)?,
         };
-        let before = old.as_ref().map(|old| served.show(old));
-        warnings.extend(served.warnings(&body, before.as_ref()));
-        Ok(Answer { created: old.is_none(), body, warnings })
+        Ok(Answer { created, body, warnings })
     }
 
     /// The merged object, read by its kind.
@@ -112,19 +116,23 @@ impl Registry {
         &self,
         tx: &Transaction<'_>,
         target: &Target,
-        old: &Option<Arc<Object>>,
+        mut before: Option<&mut Before<'_>>,
         config: &Value,
         write: &Write,
         force: bool,
     ) -> Result<(Value, Vec<String>), Refused> {
         let served = &target.served;
-        let live = old.as_ref().map(|old| served.show(old));
-        if let Some(old) = old {
-            check_version(target, old, config)?;
+        if let Some(before) = &before {
+            check_version(target, before.stored, config)?;
         }
         let time = Self::time(tx);
+        // They stand beside the object for the time of the merge.
+        let owners = before.as_mut().and_then(|before| {
+            metadata_mut(&mut before.shown).and_then(|metadata| metadata.remove("managedFields"))
+        });
         let merged = apply::apply(apply::Request {
-            live: live.as_ref(),
+            live: before.as_ref().map(|before| &before.shown),
+            owners: owners.as_ref(),
             config,
             typed: served.typed(),
             manager: &write.manager,
@@ -134,6 +142,9 @@ impl Registry {
             time: &time,
             reset: served.reset(&target.subresource),
         });
+        if let Some(metadata) = before.and_then(|before| metadata_mut(&mut before.shown)) {
+            set(metadata, "managedFields", owners);
+        }
         let merged = merged.map_err(Refused::Apply)?;
         let decoded = served.decode_merged(merged)?;
         Ok((decoded.object, decoded.problems))

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use serde_json::{Value, json};
 
-use super::{Answer, Body, Registry, Target, Write, body::meta};
+use super::{Body, Registry, Target, Write, body::meta};
 use crate::{
     auth::{self, Attributes, Escalation, Rbac, Reviewer, TokenRequest, Tokens, User},
     builtin,
@@ -152,14 +152,14 @@ impl Registry {
         holds.then(|| (claims.user(), claims.audiences.clone()))
     }
 
-    /// Answers a question about users and rights.
+    /// Answers a question about users and rights, with warnings.
     pub fn review(
         &self,
         target: &Target,
         body: Body,
         write: &Write,
         tokens: Option<&Tokens>,
-    ) -> Result<Answer, Error> {
+    ) -> Result<(Value, Vec<String>), Error> {
         let served = &target.served;
         let decoded = served.decode(body)?;
         let warnings = served.judge(decoded.problems, write.validation)?;
@@ -180,7 +180,7 @@ impl Registry {
                 Error::Invalid { subject: served.subject_kind(""), causes }
             }
         })?;
-        Ok(Answer { created: true, body, warnings })
+        Ok((body, warnings))
     }
 
     /// A token for an account.
@@ -189,7 +189,7 @@ impl Registry {
         target: &Target,
         body: Body,
         tokens: &Tokens,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Value, Error> {
         let account = self.get(target, None).await?;
         let mut body = read_request(body)?;
         let subject = Subject::new("authentication.k8s.io", "TokenRequest", "");
@@ -216,7 +216,7 @@ impl Registry {
             "token": issued.token,
             "expirationTimestamp": super::seconds(issued.expires),
         });
-        Ok(Answer { created: true, ..Answer::of(body) })
+        Ok(body)
     }
 
     /// The object with which a token is to end.

@@ -9,7 +9,7 @@ use super::{
     body::{meta, metadata_mut, set},
     create::Owners,
     patch::{Refused, check_version, patched, refused},
-    update::From,
+    update::{Before, From},
 };
 use crate::{
     apply::{self, scale::API_VERSION},
@@ -92,6 +92,7 @@ impl Registry {
         check_version(target, &old, &config)?;
         let merged = apply::apply(apply::Request {
             live: Some(&scale.value),
+            owners: None,
             config: &config,
             typed: scale.typed,
             manager: &write.manager,
@@ -130,7 +131,8 @@ impl Registry {
             metadata.insert("uid".into(), meta(&wanted, "uid").into());
         }
         scale.paths.set(&mut object, replicas);
-        self.update_in(tx, target, old, object, write, Owners::Applied, From::Put)?;
+        let before = Before::of(&target.served, old);
+        self.update_in(tx, target, before, object, write, Owners::Applied, From::Put)?;
         let now = tx.get(&target.key()).unwrap_or_else(|| old.clone());
         let (before, now) = (target.served.show(old), target.served.show(&now));
         let warnings = target.served.warnings(&now, Some(&before));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    Answer, Body, Registry, Source, Target, Write,
+    Answer, Body, Content, Registry, Served, Source, Target, Write,
     body::{meta, metadata_mut, set},
     check::{check_depth, parse_version},
     create::Owners,
@@ -21,6 +21,18 @@ use crate::{
 pub(super) enum From {
     Put,
     Patch,
+}
+
+/// An object before a write: as it is stored, and as its reader sees it.
+pub(super) struct Before<'a> {
+    pub(super) stored: &'a Arc<Object>,
+    pub(super) shown: Value,
+}
+
+impl<'a> Before<'a> {
+    pub(super) fn of(served: &Served, stored: &'a Arc<Object>) -> Self {
+        Self { stored, shown: served.show(stored) }
+    }
 }
 
 impl Registry {
@@ -48,40 +60,37 @@ impl Registry {
                 if !meta(&object, "uid").is_empty() {
                     return Err(other_uid(&target, meta(&object, "uid"), ""));
                 }
+                let warnings = target.warnings(&object, None);
                 let body = registry.create_in(tx, &target, object, &write, Owners::Compare)?;
-                return Ok((None, body));
+                return Ok(Answer { created: true, body, warnings });
             };
             check_version_given(&target, &object)?;
-            let body = registry.update_in(
-                tx,
-                &target,
-                &old,
-                object,
-                &write,
-                Owners::Compare,
-                From::Put,
-            )?;
-            Ok((Some(target.served.show(&old)), body))
+            let before = Before::of(&target.served, &old);
+            let warnings = target.warnings(&object, Some(&before.shown));
+            let owners = Owners::Compare;
+            let body =
+                registry.update_in(tx, &target, before, object, &write, owners, From::Put)?;
+            Ok(Answer { created: false, body, warnings })
         });
-        let (old, body) = done.await?;
-        warnings.extend(served.warnings(&body, old.as_ref()));
-        Ok(Answer { created: old.is_none(), body, warnings })
+        let done = done.await?;
+        warnings.extend(done.warnings);
+        Ok(Answer { warnings, ..done })
     }
 
-    /// The object is decoded and defaulted. Returns it as its reader sees it.
+    /// The object is decoded and defaulted.
     #[allow(clippy::too_many_arguments, reason = "each says one thing about the write")]
     pub(super) fn update_in(
         &self,
         tx: &mut Transaction<'_>,
         target: &Target,
-        old: &Arc<Object>,
+        before: Before<'_>,
         new: Value,
         write: &Write,
         owners: Owners,
         from: From,
-    ) -> Result<Value, Error> {
+    ) -> Result<Content, Error> {
         let served = &target.served;
-        let before = served.show(old);
+        let Before { stored: old, shown: before } = before;
         check_preconditions(target, old, &new, from)?;
         let new = match owners {
             Owners::Applied => new,
@@ -107,7 +116,8 @@ impl Registry {
             raise_generation(&mut new);
         }
         served.validate_through(&target.subresource, &new, Some(&before))?;
-        self.store_changed(tx, target, old, &before, new, write.mode)
+        let before = Before { stored: old, shown: before };
+        self.store_changed(tx, target, before, new, write.mode)
     }
 
     /// By the rule that a write which changes nothing is none.
@@ -115,30 +125,30 @@ impl Registry {
         &self,
         tx: &mut Transaction<'_>,
         target: &Target,
-        old: &Arc<Object>,
-        before: &Value,
+        before: Before<'_>,
         new: Value,
         mode: Mode,
-    ) -> Result<Value, Error> {
-        let (served, key) = (&target.served, target.key());
+    ) -> Result<Content, Error> {
+        let (served, key, old) = (&target.served, target.key(), before.stored);
         if is_over(old, &new) {
             tx.remove(&key);
-            return Ok(new);
+            return Ok(Content::Shown(new));
         }
         let unchanged = match old.has_unprinted() {
             true => old.is_stored_as(&new),
-            false => apply::same_but_times(before, &new),
+            false => apply::same_but_times(&before.shown, &new),
         };
         if unchanged {
-            return Ok(before.clone());
+            return Ok(Content::Shown(before.shown));
         }
         check_depth(&new)?;
         let stored = tx.put(&key, served.to_stored(new));
-        let mut shown = served.show(&stored);
-        if mode == Mode::Try {
-            shown["metadata"]["resourceVersion"] = old.version().to_string().into();
+        if mode == Mode::Store {
+            return Ok(Content::Stored(stored));
         }
-        Ok(shown)
+        let mut shown = served.show(&stored);
+        shown["metadata"]["resourceVersion"] = old.version().to_string().into();
+        Ok(Content::Shown(shown))
     }
 }
 
@@ -147,7 +157,7 @@ pub(super) fn is_over(old: &Object, new: &Value) -> bool {
     let none = |pointer: &str| {
         new.pointer(pointer).and_then(Value::as_array).is_none_or(|list| list.is_empty())
     };
-    let grace = old.metadata().and_then(|all| all.get("deletionGracePeriodSeconds"));
+    let grace = old.metadata().get("deletionGracePeriodSeconds");
     let grace = grace.and_then(Value::as_i64).unwrap_or_default();
     // Only namespaces have finalizers in their spec.
     old.is_deleting() && grace == 0 && none("/metadata/finalizers") && none("/spec/finalizers")

@@ -1,6 +1,12 @@
-//! One stored object, parsed and printed.
+//! One stored object: printed, with its metadata at hand.
+//!
+//! As a tree an object takes many times the room of its text, and there is one of each version that
+//! the history remembers. So the text is what is kept, and the tree is made for those who ask.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use axum::body::Bytes;
 use serde_json::{Map, Value};
@@ -38,12 +44,16 @@ impl fmt::Display for Key {
 #[derive(Debug)]
 pub struct Object {
     version: u64,
-    value: Value,
+    /// Without the owners of fields, which are the greater part of it and are seldom asked for.
+    metadata: Map<String, Value>,
     /// The printed object from its first field of metadata on.
     printed: Bytes,
+    /// Made when it is first asked for, or kept where reading it again might change it.
+    value: OnceLock<Value>,
 }
 
 const START: &[u8] = br#"{"metadata":{"#;
+const OWNERS: &str = "managedFields";
 /// Not printed when they hold nothing, as an apply may leave them in a custom object.
 const UNPRINTED: [&str; 4] = ["annotations", "finalizers", "labels", "ownerReferences"];
 
@@ -68,7 +78,13 @@ impl Object {
             }
         }
         let printed = print(&value);
-        Self { version, value, printed }
+        let kept = if has_fractions(&value) { value.clone().into() } else { OnceLock::new() };
+        let mut metadata = match value.get_mut("metadata").map(Value::take) {
+            Some(Value::Object(metadata)) => metadata,
+            _ => Map::new(),
+        };
+        metadata.remove(OWNERS);
+        Self { version, metadata, printed, value: kept }
     }
 
     pub(super) fn from_disk(stored: &[u8], version: u64) -> Result<Self, serde_json::Error> {
@@ -87,16 +103,38 @@ impl Object {
 
     /// Without `apiVersion`, `kind` and version.
     pub fn value(&self) -> &Value {
-        &self.value
+        self.value.get_or_init(|| {
+            let mut value = self.parse();
+            let unprinted = self.metadata.iter().filter(|field| !is_printed(*field));
+            for (name, empty) in unprinted {
+                value["metadata"][name] = empty.clone();
+            }
+            value
+        })
     }
 
-    pub fn metadata(&self) -> Option<&Map<String, Value>> {
-        self.value.get("metadata")?.as_object()
+    fn parse(&self) -> Value {
+        // It was printed here, hence it can be read.
+        serde_json::from_slice(&self.stored().concat()).unwrap_or_default()
+    }
+
+    /// The tree of what is printed.
+    fn tree(&self) -> Value {
+        let Some(mut value) = self.value.get().cloned() else { return self.parse() };
+        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.retain(|name, value| is_printed((name, value)));
+        }
+        value
+    }
+
+    /// Without `managedFields`.
+    pub fn metadata(&self) -> &Map<String, Value> {
+        &self.metadata
     }
 
     /// A text in the metadata, empty when it is absent.
     pub fn meta(&self, field: &str) -> &str {
-        self.metadata().and_then(|all| all.get(field)).and_then(Value::as_str).unwrap_or_default()
+        self.metadata.get(field).and_then(Value::as_str).unwrap_or_default()
     }
 
     pub fn uid(&self) -> &str {
@@ -108,32 +146,32 @@ impl Object {
     }
 
     pub fn finalizers(&self) -> Vec<&str> {
-        let list = self.metadata().and_then(|all| all.get("finalizers")).and_then(Value::as_array);
+        let list = self.metadata.get("finalizers").and_then(Value::as_array);
         list.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
     pub fn labels(&self) -> Option<&Map<String, Value>> {
-        self.metadata()?.get("labels")?.as_object()
+        self.metadata.get("labels")?.as_object()
     }
 
     /// Whether it holds something that no reader sees.
     pub fn has_unprinted(&self) -> bool {
-        !self.metadata().into_iter().flatten().all(is_printed)
+        !self.metadata.iter().all(is_printed)
     }
 
     /// Whether this value, unprinted parts included, is what is stored.
     pub fn is_stored_as(&self, value: &Value) -> bool {
-        Self::new(value.clone(), self.version).value == self.value
+        let other = Self::new(value.clone(), self.version);
+        other.printed == self.printed && other.metadata == self.metadata
     }
 
     /// Whole, as a reader of this version knows it.
     pub fn to_value(&self, api_version: &str, kind: &str) -> Value {
-        let mut value = self.value.clone();
+        let mut value = self.tree();
         if let Some(map) = value.as_object_mut() {
             map.insert("apiVersion".into(), api_version.into());
             map.insert("kind".into(), kind.into());
             if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
-                metadata.retain(|name, value| is_printed((name, value)));
                 metadata.insert("resourceVersion".into(), self.version.to_string().into());
             }
         }
@@ -155,6 +193,16 @@ impl Object {
 
     pub(super) fn size(&self) -> usize {
         self.printed.len()
+    }
+}
+
+/// Numbers with a fraction are not always read as they were printed, and must not drift.
+fn has_fractions(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_f64(),
+        Value::Array(list) => list.iter().any(has_fractions),
+        Value::Object(map) => map.values().any(has_fractions),
+        _ => false,
     }
 }
 

@@ -149,7 +149,7 @@ pub(super) fn within<'a>(
 }
 
 fn owner_uids(object: &Object) -> impl Iterator<Item = &str> {
-    let owners = object.metadata().and_then(|all| all.get("ownerReferences"));
+    let owners = object.metadata().get("ownerReferences");
     let owners = owners.and_then(Value::as_array).into_iter().flatten();
     owners.filter_map(|owner| owner.get("uid")?.as_str())
 }

@@ -44,6 +44,22 @@ fn names(store: &Store) -> Vec<String> {
     store.read().list("/configmaps", "").map(|(name, _)| name.to_string()).collect()
 }
 
+#[test]
+fn what_is_read_back_is_what_was_stored() {
+    let value = json!({
+        "metadata": {"labels": {}, "managedFields": [{"manager": "m"}], "name": "a"},
+        "spec": {"float": 0.1 + 0.2, "large": 1.797e308, "small": 5e-324, "whole": u64::MAX},
+    });
+    let object = Object::new(value.clone(), 7);
+    assert_eq!(*object.value(), value);
+    assert!(object.has_unprinted() && object.is_stored_as(&value));
+    assert_eq!(object.metadata().get("managedFields"), None);
+    let shown = object.to_value("v1", "X");
+    assert_eq!(shown["metadata"]["resourceVersion"], "7");
+    assert_eq!(shown["metadata"].get("labels"), None);
+    assert_eq!(shown["spec"], value["spec"]);
+}
+
 #[tokio::test]
 async fn every_change_has_the_next_version_and_shows_it() {
     let store = memory();

@@ -25,7 +25,7 @@ pub(super) struct Owner<'a> {
 }
 
 pub(super) fn owners(object: &Object) -> impl Iterator<Item = Owner<'_>> {
-    let all = object.metadata().and_then(|all| all.get("ownerReferences"));
+    let all = object.metadata().get("ownerReferences");
     let all = all.and_then(Value::as_array).into_iter().flatten();
     all.map(|owner| {
         let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();

@@ -1,0 +1,72 @@
+//! What a scenario needs of a cluster, and what becomes of it where that is missing.
+//!
+//! A scenario that cannot run says so aloud and in the file that `WINDLASS_TEST_NOTES` names, by which
+//! `cargo xtask test` counts it as what it is: not passed.
+
+use std::{fs::OpenOptions, io::Write};
+
+/// Where scenarios run. Their source is built once for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    RealApi,
+    Embedded,
+}
+
+impl Tier {
+    /// By the name of the test binary.
+    pub const fn of(binary: &str) -> Tier {
+        match binary.as_bytes() {
+            b"embedded" => Tier::Embedded,
+            _ => Tier::RealApi,
+        }
+    }
+}
+
+/// What not every cluster has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Somebody who acts upon Deployments, Jobs, Services and autoscalers.
+    Workloads,
+    /// An API server that asks kubelets for logs.
+    Kubelets,
+    /// KServe's own controller, with its webhooks.
+    Kserve,
+    /// The real kubectl, where the scenario is about it or types what no client has a call for.
+    Kubectl,
+}
+
+impl Need {
+    /// Why the embedded API cannot have it; `None` if it can.
+    fn missing(self) -> Option<String> {
+        match self {
+            Need::Workloads => Some("waits for controllers of workloads".into()),
+            Need::Kubelets => Some("waits for logs of pods".into()),
+            Need::Kserve => Some("waits for webhooks, which KServe's controller is".into()),
+            Need::Kubectl => xtask::cluster::find_kubectl().err().map(|error| format!("{error:#}")),
+        }
+    }
+}
+
+/// Whether this tier can have all of it; says aloud what it cannot.
+pub(crate) fn met(tier: Tier, needs: &[Need]) -> bool {
+    // The real API server has what it needs or is missing as a whole.
+    let missing = match tier {
+        Tier::RealApi => None,
+        Tier::Embedded => needs.iter().find_map(|need| need.missing()),
+    };
+    missing.as_deref().map(note).is_none()
+}
+
+/// Says that this test does not run, and why.
+pub(crate) fn note(reason: &str) {
+    eprintln!("skipped: {reason}");
+    let Ok(path) = std::env::var("WINDLASS_TEST_NOTES") else { return };
+    let thread = std::thread::current();
+    let test = std::env::var("NEXTEST_TEST_NAME").ok();
+    let test = test.as_deref().or(thread.name()).unwrap_or_default();
+    let binary = std::env::var("NEXTEST_BINARY_ID").unwrap_or_default();
+    let line = format!("{binary}\t{test}\t{}\n", reason.replace(['\n', '\t'], " "));
+    // Tests run at once; a short line is written as one.
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    file.and_then(|mut file| file.write_all(line.as_bytes())).unwrap();
+}
