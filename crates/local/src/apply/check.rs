@@ -1,6 +1,6 @@
 //! Whether a configuration is of its type.
 
-use std::fmt::Write;
+use std::{collections::BTreeSet, fmt::Write};
 
 use serde_json::Value;
 
@@ -59,7 +59,7 @@ fn fields_of(fields: Fields<'_>, value: &Value, path: &str, problems: &mut Vec<S
 }
 
 fn items_of(list: List<'_>, items: &[Value], path: &str, problems: &mut Vec<String>) {
-    let mut seen: Vec<Element> = Vec::new();
+    let mut seen: BTreeSet<Element> = BTreeSet::new();
     for (index, item) in items.iter().enumerate() {
         let element = if list.is_atomic() {
             Element::Index(index as i64)
@@ -76,7 +76,7 @@ fn items_of(list: List<'_>, items: &[Value], path: &str, problems: &mut Vec<Stri
             problems.push(at(path, &format!("duplicate entries for key {element}")));
         }
         one(list.items, item, &format!("{path}{element}"), problems);
-        seen.push(element);
+        seen.insert(element);
     }
 }
 

@@ -1,5 +1,7 @@
 //! What apply sees in a value of a type: a leaf, a list or a map.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -225,11 +227,12 @@ fn collect(typed: Typed<'_>, value: &Value, path: &mut Vec<Element>, set: &mut S
 /// Items that share a key count as one value.
 fn collect_items(list: List<'_>, items: &[Value], path: &mut Vec<Element>, set: &mut Set) {
     let elements: Vec<Option<Element>> = items.iter().map(|item| list.element(item).ok()).collect();
+    let mut counts: BTreeMap<&Element, usize> = BTreeMap::new();
+    elements.iter().flatten().for_each(|element| *counts.entry(element).or_default() += 1);
     for (element, item) in elements.iter().zip(items) {
         let Some(element) = element else { continue };
-        let is_single = elements.iter().flatten().filter(|other| *other == element).count() == 1;
         path.push(element.clone());
-        if is_single {
+        if counts.get(element) == Some(&1) {
             collect(list.items, item, path, set);
         }
         set.insert(path);

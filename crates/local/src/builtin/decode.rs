@@ -173,7 +173,7 @@ impl Reader<'_> {
             | (Scalar::IntOrString, value @ Value::String(_))
             | (Scalar::Untyped, value) => Ok(value),
             (Scalar::Integer | Scalar::IntOrString, Value::Number(number)) => {
-                if number.is_i64() || number.is_u64() {
+                if number.is_i64() {
                     Ok(Value::Number(number))
                 } else {
                     Err(self.mismatch(&Value::Number(number), "int64"))

@@ -1,8 +1,13 @@
 //! Who asks, and whether it may.
 
-use http::{HeaderMap, Method, header, request::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header, request::Parts};
 
-use super::{Server, handle::verb, path::Path, query::Query};
+use super::{
+    Server,
+    handle::verb,
+    path::{Path, decode},
+    query::Query,
+};
 use crate::{
     auth::{self, Attributes, Impersonation, Tokens, User},
     error::{Error, Subject},
@@ -25,10 +30,7 @@ impl Server {
             Some(Identity(user)) => user.clone(),
             None => self.bearer(&parts.headers).ok_or(Error::Unauthorized)?,
         };
-        let headers = parts.headers.iter();
-        let headers =
-            headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-        match auth::impersonation(&caller, headers, &self.registry.rights()) {
+        match auth::impersonation(&caller, impersonated(parts)?, &self.registry.rights()) {
             Impersonation::None => Ok(caller),
             Impersonation::As(user) => Ok(user),
             Impersonation::Forbidden { resource, name, text } => {
@@ -93,4 +95,21 @@ impl Server {
         let text = auth::denial(user, &wish);
         Err(Error::Forbidden { subject, text, causes: Vec::new() })
     }
+}
+
+/// The headers that ask to stand for somebody. One that cannot be read must not be passed over: the
+/// request would run with the rights of the caller.
+fn impersonated(parts: &Parts) -> Result<Vec<(String, String)>, Error> {
+    let headers = parts.headers.iter();
+    let headers = headers.filter(|(name, _)| name.as_str().starts_with("impersonate-"));
+    let read = |(name, value): (&HeaderName, &HeaderValue)| {
+        let name = name.as_str();
+        // The keys of extra values may be written with escapes.
+        let plain = name.starts_with("impersonate-extra-").then(|| decode(name, false)).flatten();
+        let plain = String::from_utf8(plain.unwrap_or_else(|| name.into())).ok();
+        let value = String::from_utf8(value.as_bytes().to_vec()).ok();
+        let unreadable = || Error::BadRequest(format!("the header {name} is not UTF-8"));
+        plain.zip(value).ok_or_else(unreadable)
+    };
+    headers.map(read).collect()
 }

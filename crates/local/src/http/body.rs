@@ -1,6 +1,6 @@
 //! Bodies: JSON, YAML or protobuf, never more than a limit and never deeper than another.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use axum::body::{Body as Stream, Bytes, to_bytes};
 use http::{HeaderMap, header};
@@ -26,9 +26,9 @@ pub(super) enum Format {
 
 /// The type of a body without its parameters; empty when nothing is said.
 pub(super) fn media_type(headers: &HeaderMap) -> String {
-    let given = headers.get(header::CONTENT_TYPE).and_then(|given| given.to_str().ok());
-    let given = given.and_then(|given| given.split(';').next()).unwrap_or_default();
-    given.trim().to_ascii_lowercase()
+    let given = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |given| given.as_bytes());
+    let given = String::from_utf8_lossy(given);
+    given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// Nothing said means JSON.
@@ -73,18 +73,36 @@ pub(super) fn yaml(bytes: &[u8]) -> Result<Body, String> {
 }
 
 pub(super) fn json(bytes: &[u8]) -> Result<Body, String> {
-    let (mut path, mut duplicates) = (String::new(), Vec::new());
+    let (mut path, mut duplicates) = (String::new(), Duplicates::default());
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let seed = Seed { path: &mut path, duplicates: &mut duplicates };
     let value = seed.deserialize(&mut reader).map_err(|error| error.to_string())?;
     reader.end().map_err(|error| error.to_string())?;
-    Ok(Body { value, duplicates })
+    Ok(Body { value, duplicates: duplicates.found })
+}
+
+/// More are not told.
+const MOST_DUPLICATES: usize = 100;
+
+/// Paths in the order in which they were found, each once.
+#[derive(Default)]
+struct Duplicates {
+    found: Vec<String>,
+    known: BTreeSet<String>,
+}
+
+impl Duplicates {
+    fn add(&mut self, path: &str) {
+        if self.found.len() < MOST_DUPLICATES && self.known.insert(path.to_owned()) {
+            self.found.push(path.to_owned());
+        }
+    }
 }
 
 /// Reads any value; the last of several fields of one name wins, and their path is noted.
 struct Seed<'a> {
     path: &'a mut String,
-    duplicates: &'a mut Vec<String>,
+    duplicates: &'a mut Duplicates,
 }
 
 impl<'de> DeserializeSeed<'de> for Seed<'_> {
@@ -151,8 +169,8 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 self.path.push('.');
             }
             self.path.push_str(&name);
-            if map.contains_key(&name) && !self.duplicates.contains(self.path) {
-                self.duplicates.push(self.path.clone());
+            if map.contains_key(&name) {
+                self.duplicates.add(self.path);
             }
             let seed = Seed { path: &mut *self.path, duplicates: &mut *self.duplicates };
             let value = access.next_value_seed(seed)?;

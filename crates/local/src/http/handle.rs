@@ -7,7 +7,6 @@ use axum::{
     response::Response,
 };
 use http::{HeaderMap, Method, StatusCode, request::Parts};
-use serde_json::Value;
 
 use super::{
     Server,
@@ -279,17 +278,10 @@ impl Asked<'_> {
         }
         let format = body::format(self.headers())?;
         let body = body::parse(format, &bytes);
-        let body: Value = body.map_err(|text| Error::BadRequest(unreadable_options(&text)))?.value;
-        if !body.is_object() {
-            return Err(Error::BadRequest(unreadable_options("not an object")));
-        }
-        self.query.delete(Some(&body))
+        let body = body.map_err(|text| {
+            let text = format!("couldn't get version/kind; json parse error: {text}");
+            Error::BadRequest(text)
+        })?;
+        self.query.delete(Some(body.value))
     }
-}
-
-fn unreadable_options(text: &str) -> String {
-    format!(
-        "the object provided is unrecognized (must be of type DeleteOptions): couldn't get \
-         version/kind; json parse error: {text}"
-    )
 }

@@ -6,8 +6,10 @@ use serde_json::Value;
 
 use super::{answer, handle::Asked};
 use crate::{
+    builtin,
     error::{Cause, CauseReason, Error, Subject},
     registry::Target,
+    types,
 };
 
 impl Asked<'_> {
@@ -28,8 +30,7 @@ impl Asked<'_> {
             }
             ("eviction", "create") => {
                 let body = self.body(&served, stream).await?;
-                let options = body.value.get("deleteOptions");
-                let (options, mode) = self.query.delete(options)?;
+                let (options, mode) = self.query.delete(eviction_options(body.value)?)?;
                 registry.evict(target, options, mode).await?
             }
             ("finalize", "update") => {
@@ -110,4 +111,15 @@ impl Asked<'_> {
             name => Err(Error::BadRequest(format!("container {name} is not valid for pod {pod}"))),
         }
     }
+}
+
+/// The options of the deletion that an eviction asks for.
+fn eviction_options(body: Value) -> Result<Option<Value>, Error> {
+    const KIND: &str = "Eviction";
+    let unreadable = |text| {
+        Error::BadRequest(format!("{KIND} in version \"v1\" cannot be handled as a {KIND}: {text}"))
+    };
+    let typed = types::builtin().kind("policy/v1", KIND).ok_or(Error::NoSuchResource)?;
+    let decoded = builtin::decode_kind("policy/v1", KIND, body, typed).map_err(unreadable)?;
+    Ok(decoded.object.get("deleteOptions").cloned())
 }

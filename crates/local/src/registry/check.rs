@@ -172,6 +172,31 @@ pub(super) fn check_depth(object: &Value) -> Result<(), Error> {
     Err(Error::BadRequest(text))
 }
 
+/// How many items a list may have that is gone through item by item. More than anybody needs, and
+/// few enough that no write keeps the others waiting.
+const LONGEST: usize = 10_000;
+
+impl Served {
+    /// Of custom objects, whose lists are mostly taken as they are, only the metadata counts.
+    pub(super) fn check_lists(&self, object: &Value) -> Result<(), Error> {
+        let mut left = match self.source {
+            Source::Builtin(_) => vec![object],
+            Source::Custom(_) => object.get("metadata").into_iter().collect(),
+        };
+        while let Some(value) = left.pop() {
+            if let Value::Array(list) = value
+                && list.len() > LONGEST
+            {
+                let got = list.len();
+                let text = format!("a list has {got} items, the most that are taken is {LONGEST}");
+                return Err(Error::BadRequest(text));
+            }
+            left.extend(children(value));
+        }
+        Ok(())
+    }
+}
+
 fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     match value {
         Value::Object(map) => Box::new(map.values()),

@@ -37,6 +37,7 @@ impl Registry {
         body: Body,
         write: Write,
     ) -> Result<Answer, Error> {
+        target.served.check_lists(&body.value)?;
         let decoded = target.served.decode(body)?;
         let mut warnings = target.served.judge(decoded.problems, write.validation)?;
         let mut object = decoded.object;
@@ -102,6 +103,7 @@ impl Registry {
             });
         }
         check_depth(&object)?;
+        served.check_lists(&object)?;
         let stored = tx.put(&key, served.to_stored(object));
         self.after_create(tx, target, &key)?;
         if write.mode == Mode::Store {

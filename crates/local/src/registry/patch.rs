@@ -36,6 +36,9 @@ impl Registry {
         if kind == PatchKind::Strategic && matches!(target.served.source, Source::Custom(_)) {
             return Err(Error::MediaType(MediaType::CustomPatch));
         }
+        if kind != PatchKind::Json {
+            target.served.check_lists(&body.value)?;
+        }
         if let PatchKind::Apply { .. } = kind {
             check_applied(&target, &body.value)?;
         }
@@ -63,6 +66,7 @@ impl Registry {
         }
         let before = Before::of(served, &old);
         let patched = patched(&before.shown, kind, &body.value, served.typed())?;
+        served.check_lists(&patched)?;
         let duplicates = body.duplicates.clone();
         let decoded = served.decode(Body { value: patched, duplicates })?;
         let mut warnings = judge_patch(&body.value, decoded.problems, write.validation)?;

@@ -42,6 +42,7 @@ impl Registry {
         body: Body,
         write: Write,
     ) -> Result<Answer, Error> {
+        target.served.check_lists(&body.value)?;
         let decoded = target.served.decode(body)?;
         let mut warnings = target.served.judge(decoded.problems, write.validation)?;
         let mut object = decoded.object;
@@ -142,6 +143,7 @@ impl Registry {
             return Ok(Content::Shown(before.shown));
         }
         check_depth(&new)?;
+        served.check_lists(&new)?;
         let stored = tx.put(&key, served.to_stored(new));
         if mode == Mode::Store {
             return Ok(Content::Stored(stored));

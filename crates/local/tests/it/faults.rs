@@ -94,6 +94,35 @@ async fn patches_that_are_none() {
 }
 
 #[tokio::test]
+async fn options_that_cannot_be_read_delete_nothing() {
+    let api = Api::new().await;
+    api.post(CONFIG_MAPS, config_map("a", json!({}))).await.is(201);
+    let path = format!("{CONFIG_MAPS}/a");
+    for body in [
+        json!({"dryRun": "All"}),
+        json!({"preconditions": {"uid": 7}}),
+        json!({"preconditions": {"resourceVersion": 12}}),
+        json!({"gracePeriodSeconds": u64::MAX}),
+        json!({"kind": "ConfigMap", "apiVersion": "v1"}),
+    ] {
+        api.delete_with(&path, body.clone()).await.fails(400, "BadRequest");
+        api.delete_with(CONFIG_MAPS, body).await.fails(400, "BadRequest");
+    }
+    api.delete(&format!("{CONFIG_MAPS}?labelSelector=app%3D%ff")).await.fails(400, "BadRequest");
+    api.delete(&format!("{path}?dryRun=All%ff")).await.fails(422, "Invalid");
+    api.get(&path).await.is(200);
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod =
+        json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    api.post(pods, pod).await.is(201);
+    for options in [json!({"dryRun": "All"}), json!({"preconditions": {"uid": 7}}), json!(1)] {
+        let eviction = json!({"metadata": {"name": "p"}, "deleteOptions": options});
+        api.post(&format!("{pods}/p/eviction"), eviction).await.fails(400, "BadRequest");
+    }
+    api.get(&format!("{pods}/p")).await.is(200);
+}
+
+#[tokio::test]
 async fn paths_that_lead_nowhere() {
     let api = Api::new().await;
     for path in [

@@ -7,6 +7,7 @@
 //! - `custom`: definitions and their objects
 //! - `rights`: roles and who holds them
 //! - `faults`: what no client should send
+//! - `load`: what is made to take long
 //! - `requests`: any request at all
 //! - `tls`: the listener
 
@@ -18,6 +19,7 @@ mod custom;
 mod deletion;
 mod faults;
 mod lists;
+mod load;
 mod objects;
 mod requests;
 mod rights;
