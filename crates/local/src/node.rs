@@ -7,3 +7,4 @@ pub mod images;
 pub mod places;
 pub mod sources;
 pub mod translate;
+pub mod volumes;
