@@ -4,6 +4,7 @@ pub mod bubblewrap;
 pub mod command;
 pub mod environment;
 pub mod images;
+pub mod logs;
 pub mod places;
 pub mod sources;
 pub mod translate;

@@ -241,7 +241,7 @@ fn last_words(pod: &Pod, container: &Container, places: &Places) -> Result<Mount
 }
 
 /// With all above it, for the owner alone.
-fn make_dir(dir: &Path) -> io::Result<()> {
+pub(super) fn make_dir(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 

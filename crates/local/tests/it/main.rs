@@ -2,6 +2,7 @@
 //!
 //! - `objects`: create, update, patch and read single objects
 //! - `lists`: pages, versions and selectors
+//! - `logs`: what containers said
 //! - `watches`: events, bookmarks and what has fallen off
 //! - `deletion`: finalizers, policies, owners, namespaces
 //! - `custom`: definitions and their objects
@@ -18,6 +19,7 @@ mod custom;
 mod deletion;
 mod faults;
 mod lists;
+mod logs;
 mod objects;
 mod requests;
 mod rights;
