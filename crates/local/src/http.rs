@@ -4,6 +4,7 @@ mod access;
 mod answer;
 mod body;
 mod handle;
+mod logs;
 mod negotiate;
 mod other;
 mod path;
@@ -14,7 +15,10 @@ mod status;
 mod stream;
 mod watches;
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, OnceLock},
+};
 
 use axum::{
     Extension, Router,
@@ -32,6 +36,7 @@ use path::Path;
 use query::Query;
 use watches::Watches;
 
+pub use logs::{LogOptions, LogRun, LogStream, Logs};
 pub use serve::{Listener, serve, serve_within};
 pub use status::status;
 
@@ -42,13 +47,14 @@ pub struct Server {
     registry: Arc<Registry>,
     access: access::Access,
     watches: Watches,
+    logs: OnceLock<Arc<dyn Logs>>,
 }
 
 pub use access::Access;
 
 impl Server {
     pub fn new(registry: Arc<Registry>, access: Access) -> Arc<Self> {
-        Arc::new(Self { registry, access, watches: Watches::default() })
+        Arc::new(Self { registry, access, watches: Watches::default(), logs: OnceLock::new() })
     }
 
     pub fn registry(&self) -> &Arc<Registry> {

@@ -9,6 +9,7 @@ pub mod builtin;
 pub mod crd;
 pub mod error;
 pub mod http;
+pub mod node;
 pub mod patch;
 pub mod protobuf;
 pub mod registry;

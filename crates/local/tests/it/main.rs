@@ -2,6 +2,7 @@
 //!
 //! - `objects`: create, update, patch and read single objects
 //! - `lists`: pages, versions and selectors
+//! - `logs`: what containers said
 //! - `watches`: events, bookmarks and what has fallen off
 //! - `deletion`: finalizers, policies, owners, namespaces
 //! - `custom`: definitions and their objects
@@ -20,6 +21,7 @@ mod deletion;
 mod faults;
 mod lists;
 mod load;
+mod logs;
 mod objects;
 mod requests;
 mod rights;
