@@ -7,8 +7,13 @@
 //! A new controller is a type with the trait and one line in [`run`].
 
 mod cache;
+mod deployment;
 mod events;
+mod job;
+mod owners;
+mod pods;
 mod queue;
+mod replica_set;
 mod ttl;
 
 use std::{future::Future, sync::Arc, time::Duration};
@@ -19,16 +24,21 @@ use futures::{
     stream::FuturesUnordered,
 };
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{
     Api, Client, Resource,
     api::{PatchParams, PostParams},
     core::NamespaceResourceScope,
 };
 
+use deployment::Deployments;
+use job::Jobs;
+use replica_set::ReplicaSets;
 use ttl::Ttl;
 
 pub use cache::{Cache, Caches, Key, Kind, controller};
 pub use events::Recorder;
+pub use owners::{reference, selects};
 pub use queue::Queue;
 
 use crate::{
@@ -109,6 +119,11 @@ impl Error {
     }
 }
 
+/// The time as conditions carry it: in whole seconds.
+pub fn stamp(now: Timestamp) -> Time {
+    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+}
+
 /// Of patches.
 pub fn patching() -> PatchParams {
     PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
@@ -124,7 +139,12 @@ pub async fn run(server: Arc<Server>, settings: Settings) {
     let caches = Arc::new(Caches::default());
     let base = Base { server, caches: caches.clone(), settings: Arc::new(settings) };
     // Who listens has to be known before the caches begin to fill.
-    let controllers = [base.drive::<Ttl>()];
+    let controllers = [
+        base.drive::<Deployments>(),
+        base.drive::<Jobs>(),
+        base.drive::<ReplicaSets>(),
+        base.drive::<Ttl>(),
+    ];
     let client = base.client(MANAGER);
     futures::join!(caches.watch(&client), join_all(controllers));
 }

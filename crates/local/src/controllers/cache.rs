@@ -302,10 +302,14 @@ impl<K: Resource> Objects<K> {
     }
 }
 
+/// As writers name the state that they looked at.
+pub(super) fn version_of(object: &impl Resource) -> Option<&str> {
+    object.meta().resource_version.as_deref()
+}
+
 /// This server's versions are numbers, and higher ones are newer.
 fn version(object: &impl Resource) -> u64 {
-    let version = object.meta().resource_version.as_deref();
-    version.and_then(|version| version.parse().ok()).unwrap_or_default()
+    version_of(object).and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

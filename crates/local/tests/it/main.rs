@@ -6,6 +6,7 @@
 //! - `deletion`: finalizers, policies, owners, namespaces
 //! - `custom`: definitions and their objects
 //! - `rights`: roles and who holds them
+//! - `workloads`: what acts upon Deployments, ReplicaSets and Jobs
 //! - `faults`: what no client should send
 //! - `requests`: any request at all
 //! - `tls`: the listener
@@ -23,3 +24,4 @@ mod requests;
 mod rights;
 mod tls;
 mod watches;
+mod workloads;
