@@ -7,6 +7,7 @@
 //! - `deletion`: finalizers, policies, owners, namespaces
 //! - `custom`: definitions and their objects
 //! - `rights`: roles and who holds them
+//! - `workloads`: what acts upon Deployments, ReplicaSets and Jobs
 //! - `faults`: what no client should send
 //! - `load`: what is made to take long
 //! - `requests`: any request at all
@@ -27,3 +28,4 @@ mod requests;
 mod rights;
 mod tls;
 mod watches;
+mod workloads;
