@@ -180,7 +180,7 @@ impl Asked<'_> {
             "watch" => {
                 let options = self.query.watch(&served)?;
                 let guard = self.server.watches.enter(&self.user.name)?;
-                let watch = registry.watch(target, options)?;
+                let watch = registry.watch(target, options).await?;
                 return Ok(stream::watch(watch, shape, guard));
             }
             "deletecollection" => {
