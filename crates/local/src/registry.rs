@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::{Timestamp, Unit};
 use serde_json::Value;
 
-pub use body::Body;
+pub use body::{Body, Duplicates};
 pub use catalog::{Catalog, Served, Source};
 pub use delete::{DeleteOptions, Policy};
 pub use documents::{Document, Documents};

@@ -70,8 +70,7 @@ impl Registry {
             validation: Validation::Ignore,
             user: system(),
         };
-        let mut object =
-            served.decode(super::Body { value: object, duplicates: Vec::new() })?.object;
+        let mut object = served.decode(super::Body { value: object, ..Default::default() })?.object;
         target.check_names(&mut object)?;
         served.default(&mut object);
         self.create_in(tx, &target, object, &write, Owners::Compare).map(|_| ())
