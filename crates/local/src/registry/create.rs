@@ -118,18 +118,20 @@ impl Registry {
     }
 }
 
-/// A kind that is on its way out gets no new objects.
+/// A kind that is on its way out gets no new objects, and one that has gone while the request was
+/// read gets none either: nobody would ever see them.
 fn check_definition(tx: &Transaction<'_>, target: &Target, name: &str) -> Result<(), Error> {
     let served = &target.served;
+    let Source::Custom(custom) = &served.source else { return Ok(()) };
     let definition = format!("{}.{}", served.resource.plural, served.resource.group);
-    let key = Key::new(&DEFINITIONS.into(), "", &definition);
-    let going = served.resource.custom && tx.get(&key).is_some_and(|found| found.is_deleting());
-    match going {
-        true => {
+    let found = tx.get(&Key::new(&DEFINITIONS.into(), "", &definition));
+    match found.filter(|found| found.uid() == custom.uid) {
+        None => Err(Error::NoSuchPath),
+        Some(found) if found.is_deleting() => {
             let text = "create not allowed while custom resource definition is terminating";
             Err(Error::forbidden(served.subject(name), text))
         }
-        false => Ok(()),
+        Some(_) => Ok(()),
     }
 }
 
