@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    Answer, Body, Content, Registry, Served, Target, Write,
+    Answer, Body, Content, Registry, Served, Source, Target, Write,
     body::{meta, metadata_mut, set},
     catalog::DEFINITIONS,
-    check::{check_depth, suffix, uid},
+    check::{check_depth, check_size, suffix, uid},
 };
 use crate::{
     apply,
@@ -106,6 +106,7 @@ impl Registry {
         check_depth(&object)?;
         served.check_lists(&object)?;
         let stored = tx.put(&key, served.to_stored(object));
+        check_size(&stored, write.mode)?;
         self.after_create(tx, target, &key)?;
         if write.mode == Mode::Store {
             return Ok(Content::Stored(stored));
