@@ -35,12 +35,17 @@ use watches::Watches;
 pub use serve::{Listener, serve, serve_within};
 pub use status::status;
 
-use crate::{auth::User, error::Error, registry::Registry};
+use crate::{
+    auth::{Tokens, User},
+    error::Error,
+    registry::Registry,
+};
 
 /// The API, to be asked over the network or in the process.
 pub struct Server {
     registry: Arc<Registry>,
-    access: access::Access,
+    /// Without them nobody is let in from the network.
+    tokens: Option<Arc<Tokens>>,
     watches: Watches,
 }
 
@@ -48,7 +53,11 @@ pub use access::Access;
 
 impl Server {
     pub fn new(registry: Arc<Registry>, access: Access) -> Arc<Self> {
-        Arc::new(Self { registry, access, watches: Watches::default() })
+        let tokens = access.tokens.map(Arc::new);
+        if let Some(tokens) = &tokens {
+            registry.issue_with(tokens.clone());
+        }
+        Arc::new(Self { registry, tokens, watches: Watches::default() })
     }
 
     pub fn registry(&self) -> &Arc<Registry> {

@@ -49,7 +49,7 @@ impl Server {
         if !scheme.eq_ignore_ascii_case("bearer") {
             return None;
         }
-        let tokens = self.access.tokens.as_ref()?;
+        let tokens = self.tokens.as_deref()?;
         self.registry.bearer(tokens, token.trim(), &[]).map(|(user, _)| user)
     }
 
