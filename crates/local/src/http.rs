@@ -40,12 +40,17 @@ pub use logs::{LogOptions, LogRun, LogStream, Logs};
 pub use serve::{Listener, serve, serve_within};
 pub use status::status;
 
-use crate::{auth::User, error::Error, registry::Registry};
+use crate::{
+    auth::{Tokens, User},
+    error::Error,
+    registry::Registry,
+};
 
 /// The API, to be asked over the network or in the process.
 pub struct Server {
     registry: Arc<Registry>,
-    access: access::Access,
+    /// Without them nobody is let in from the network.
+    tokens: Option<Arc<Tokens>>,
     watches: Watches,
     logs: OnceLock<Arc<dyn Logs>>,
 }
@@ -54,7 +59,11 @@ pub use access::Access;
 
 impl Server {
     pub fn new(registry: Arc<Registry>, access: Access) -> Arc<Self> {
-        Arc::new(Self { registry, access, watches: Watches::default(), logs: OnceLock::new() })
+        let tokens = access.tokens.map(Arc::new);
+        if let Some(tokens) = &tokens {
+            registry.issue_with(tokens.clone());
+        }
+        Arc::new(Self { registry, tokens, watches: Watches::default(), logs: OnceLock::new() })
     }
 
     pub fn registry(&self) -> &Arc<Registry> {

@@ -3,7 +3,10 @@
 //! The walk is ours: an item of a list continues the old item with the same keys, not the one that
 //! stood at its place.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use kube_cel::{
     KubeCelExt,
@@ -20,14 +23,19 @@ use super::{
     causes,
     check::{Correlated, same},
     path::Path,
+    room,
     schema::{Kind, Schema, text},
     values,
 };
 use crate::error::{Cause, CauseReason};
 
+const UNREADABLE: &str = "the expression cannot be read";
+
 #[derive(Debug)]
 pub(super) struct Rule {
     text: String,
+    /// Whether it is read, run and dropped where there is room.
+    pub(super) deep: bool,
     expression: Expression,
     /// A transition rule: it speaks of the value before.
     uses_old: bool,
@@ -42,6 +50,19 @@ pub(super) struct Rule {
 impl Rule {
     /// Fails with what is wrong, and in which field of the rule.
     pub(super) fn read(raw: &Value) -> Result<Self, (&'static str, String)> {
+        let mut deep = false;
+        for field in ["rule", "messageExpression"] {
+            deep |= room::is_deep(text(raw, field).unwrap_or_default())
+                .map_err(|error| (field, error))?;
+        }
+        match deep {
+            false => Self::compile(raw, deep),
+            true => room::with_room(|| Self::compile(raw, deep))
+                .unwrap_or_else(|| Err(("rule", UNREADABLE.to_owned()))),
+        }
+    }
+
+    fn compile(raw: &Value, deep: bool) -> Result<Self, (&'static str, String)> {
         let rule = text(raw, "rule").unwrap_or_default().trim();
         let expression = parse(rule).map_err(|error| ("rule", error))?;
         let message_expression = text(raw, "messageExpression")
@@ -51,6 +72,7 @@ impl Rule {
         let message = text(raw, "message").map(str::trim).filter(|message| !message.is_empty());
         Ok(Self {
             text: rule.to_owned(),
+            deep,
             uses_old: expression.references().has_variable("oldSelf"),
             expression,
             optional_old,
@@ -130,6 +152,16 @@ impl Rule {
     }
 }
 
+impl Drop for Rule {
+    fn drop(&mut self) {
+        if self.deep {
+            let expressions = (mem::take(&mut self.expression), self.message_expression.take());
+            // Without room they would take the process along.
+            room::with_room(move || drop(expressions));
+        }
+    }
+}
+
 /// What is wrong with a rule as it is declared.
 pub(super) fn problems(raw: &Value, path: &Path<'_>, loose: Option<&str>, causes: &mut Vec<Cause>) {
     const REASONS: [&str; 4] =
@@ -196,6 +228,16 @@ pub(super) fn check(schema: &Schema, value: &Value, old: Option<&Value>) -> Vec<
     if !schema.has_rules {
         return Vec::new();
     }
+    if !schema.has_deep_rules {
+        return run(schema, value, old);
+    }
+    let causes = room::with_room(|| run(schema, value, old));
+    causes.unwrap_or_else(|| {
+        vec![causes::invalid(&Path::Root, &Value::Null, "the rules cannot be run")]
+    })
+}
+
+fn run(schema: &Schema, value: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
     FUNCTIONS.with(|functions| {
         let root = Path::Root;
@@ -317,7 +359,7 @@ fn parse(text: &str) -> Result<Expression, String> {
     match parsed {
         Ok(Ok(expression)) => Ok(expression),
         Ok(Err(errors)) => Err(errors.to_string()),
-        Err(_) => Err("the expression cannot be read".to_owned()),
+        Err(_) => Err(UNREADABLE.to_owned()),
     }
 }
 

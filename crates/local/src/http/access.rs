@@ -11,6 +11,7 @@ use super::{
 use crate::{
     auth::{self, Attributes, Impersonation, Tokens, User},
     error::{Error, Subject},
+    selector::Fields,
 };
 
 /// Says who asks in this process. Requests from the network have none, whatever they carry.
@@ -48,7 +49,7 @@ impl Server {
         if !scheme.eq_ignore_ascii_case("bearer") {
             return None;
         }
-        let tokens = self.access.tokens.as_ref()?;
+        let tokens = self.tokens.as_deref()?;
         self.registry.bearer(tokens, token.trim(), &[]).map(|(user, _)| user)
     }
 
@@ -63,20 +64,20 @@ impl Server {
             return Ok(());
         }
         let method = parts.method.as_str().to_ascii_lowercase();
+        let name = asked_name(parts, path, query);
         let wish = match path {
             Path::Resource(asked) => {
                 let watch = query.is_watch().unwrap_or_default();
-                let named = !asked.name.is_empty();
                 // A namespace is counted as in itself.
                 let inside = asked.plural == "namespaces" && asked.group.is_empty();
                 Attributes {
-                    verb: verb(&parts.method, named, watch).unwrap_or(&method),
+                    verb: verb(&parts.method, !asked.name.is_empty(), watch).unwrap_or(&method),
                     target: auth::Target::Resource {
                         group: &asked.group,
                         resource: &asked.plural,
                         subresource: &asked.subresource,
                         namespace: if inside { &asked.name } else { &asked.namespace },
-                        name: &asked.name,
+                        name: &name,
                     },
                 }
             }
@@ -89,12 +90,21 @@ impl Server {
             return Ok(());
         }
         let subject = match path {
-            Path::Resource(asked) => Some(Subject::new(&asked.group, &asked.plural, &asked.name)),
+            Path::Resource(asked) => Some(Subject::new(&asked.group, &asked.plural, &name)),
             _ => None,
         };
         let text = auth::denial(user, &wish);
         Err(Error::Forbidden { subject, text, causes: Vec::new() })
     }
+}
+
+/// The name in the path, or the one that a list or watch is narrowed to: whoever has a right to one
+/// object may list and watch that one.
+fn asked_name(parts: &Parts, path: &Path, query: &Query) -> String {
+    let Path::Resource(asked) = path else { return String::new() };
+    let selects = asked.name.is_empty() && parts.method == Method::GET;
+    let selected = selects.then(|| Fields::exact_name(query.get("fieldSelector"))).flatten();
+    selected.unwrap_or_else(|| asked.name.clone())
 }
 
 /// The headers that ask to stand for somebody. One that cannot be read must not be passed over: the

@@ -180,7 +180,7 @@ impl Asked<'_> {
             "watch" => {
                 let options = self.query.watch(&served)?;
                 let guard = self.server.watches.enter(&self.user.name)?;
-                let watch = registry.watch(target, options)?;
+                let watch = registry.watch(target, options).await?;
                 return Ok(stream::watch(watch, shape, guard));
             }
             "deletecollection" => {
@@ -217,7 +217,7 @@ impl Asked<'_> {
     async fn review(self, target: Target, stream: Stream) -> Result<Response, Error> {
         let write = self.write("CreateOptions")?;
         let body = self.body(&target.served, stream).await?;
-        let tokens = self.server.access.tokens.as_ref();
+        let tokens = self.server.tokens.as_deref();
         let (answered, warnings) = self.server.registry.review(&target, body, &write, tokens)?;
         let mut response = answer::json(StatusCode::CREATED, &answered);
         answer::warn(&mut response, &warnings);

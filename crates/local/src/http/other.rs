@@ -40,7 +40,7 @@ impl Asked<'_> {
             }
             ("token", "create") => {
                 let body = self.body(&served, stream).await?;
-                let tokens = self.server.access.tokens.as_ref().ok_or(Error::NoSuchResource)?;
+                let tokens = self.server.tokens.as_deref().ok_or(Error::NoSuchResource)?;
                 let issued = registry.issue(&target, body, tokens).await?;
                 return Ok(answer::json(StatusCode::CREATED, &issued));
             }

@@ -1,6 +1,9 @@
 //! The options of a request.
 
-use std::time::Duration;
+use std::{
+    num::{IntErrorKind, ParseIntError},
+    time::Duration,
+};
 
 use http::{HeaderMap, header};
 use serde_json::Value;
@@ -59,8 +62,12 @@ impl Query {
     pub(super) fn number(&self, name: &str) -> Result<Option<i64>, Error> {
         match self.get(name) {
             "" => Ok(None),
-            text => text.parse().map(Some).map_err(|_| {
-                Error::BadRequest(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+            text => text.parse().map(Some).map_err(|error: ParseIntError| {
+                let why = match error.kind() {
+                    IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                    _ => "invalid syntax",
+                };
+                Error::BadRequest(format!("strconv.ParseInt: parsing {text:?}: {why}"))
             }),
         }
     }
@@ -110,6 +117,8 @@ impl Query {
             ));
         }
         let limit = self.number("limit")?.unwrap_or_default();
+        // It means nothing here, but must be a number all the same.
+        self.number("timeoutSeconds")?;
         Ok(ListOptions {
             selection: self.selection(served)?,
             // A negative one means none.

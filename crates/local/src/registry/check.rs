@@ -10,7 +10,7 @@ use crate::{
     builtin::{self, Storage},
     crd,
     error::{Cause, CauseReason, Error, Subject},
-    store::{Key, Transaction},
+    store::{Key, Mode, Object, Transaction},
 };
 
 const OLD_ENDPOINTS: &str =
@@ -170,6 +170,17 @@ pub(super) fn check_depth(object: &Value) -> Result<(), Error> {
     }
     let text = format!("the object and its managedFields nest more than {DEEPEST} levels deep");
     Err(Error::BadRequest(text))
+}
+
+/// As much as etcd takes. Every version of an object is also in the history.
+const LARGEST: usize = 1536 * 1024;
+
+/// Whether the object may stay in the store. The text is that of etcd, which never sees a dry run.
+pub(super) fn check_size(stored: &Object, mode: Mode) -> Result<(), Error> {
+    match mode == Mode::Store && stored.size() > LARGEST {
+        true => Err(Error::Unspecific("etcdserver: request is too large".into())),
+        false => Ok(()),
+    }
 }
 
 /// How many items a list may have that is gone through item by item. More than anybody needs, and

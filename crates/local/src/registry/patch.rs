@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Answer, Body, Registry, Source, Target, Write,
-    body::{judge_patch, meta, metadata_mut, set},
+    body::{Problems, judge_applied, judge_patch, meta, metadata_mut, set},
     create::Owners,
     update::{Before, From},
 };
@@ -101,7 +101,8 @@ impl Registry {
         let applied = self.applied(tx, target, before.as_mut(), &config, write, force);
         let (mut object, problems) =
             applied.map_err(|error| refused(target, &body.value, error))?;
-        let mut warnings = served.judge(problems, write.validation)?;
+        let mut warnings = judge_applied(&body.duplicates, write.validation)?;
+        warnings.extend(served.judge(problems, write.validation)?);
         served.default(&mut object);
         let applied = Owners::Applied;
         let created = before.is_none();
@@ -124,7 +125,7 @@ impl Registry {
         config: &Value,
         write: &Write,
         force: bool,
-    ) -> Result<(Value, Vec<String>), Refused> {
+    ) -> Result<(Value, Problems), Refused> {
         let served = &target.served;
         if let Some(before) = &before {
             check_version(target, before.stored, config)?;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     Answer, Body, PatchKind, Registry, Source, Target, Write,
-    body::{meta, metadata_mut, set},
+    body::{Problems, judge_applied, judge_patch, meta, metadata_mut, set},
     create::Owners,
     patch::{Refused, check_version, patched, refused},
     update::{Before, From},
@@ -53,9 +53,13 @@ impl Registry {
                 return Err(Error::NotFound(target.subject()));
             };
             let scale = Scale::new(&target, &old)?;
-            let wanted = scale.decode(body.value)?;
+            let (wanted, unknown) = scale.decode(body.value)?;
+            let problems = Problems::new(&body.duplicates, &unknown);
+            let mut warnings = problems.judge(write.validation).map_err(|why| cannot(&why))?;
             let wanted = scale.owned(wanted, &write, &Self::time(tx));
-            registry.rescale(tx, scale, wanted, &write)
+            let answer = registry.rescale(tx, scale, wanted, &write)?;
+            warnings.extend(answer.warnings);
+            Ok(Answer { warnings, ..answer })
         })
         .await
     }
@@ -70,9 +74,14 @@ impl Registry {
         write: &Write,
     ) -> Result<Answer, Error> {
         let scale = Scale::new(target, old)?;
-        let wanted = scale.decode(patched(&scale.value, kind, &body.value, scale.typed)?)?;
+        let patched = patched(&scale.value, kind, &body.value, scale.typed)?;
+        let (wanted, unknown) = scale.decode(patched)?;
+        let problems = Problems::new(&body.duplicates, &unknown);
+        let mut warnings = judge_patch(&body.value, problems, write.validation)?;
         let wanted = scale.owned(wanted, write, &Self::time(tx));
-        self.rescale(tx, scale, wanted, write)
+        let answer = self.rescale(tx, scale, wanted, write)?;
+        warnings.extend(answer.warnings);
+        Ok(Answer { warnings, ..answer })
     }
 
     pub(super) fn apply_scale(
@@ -103,8 +112,11 @@ impl Registry {
             reset: apply::Reset::Nothing,
         });
         let merged = merged.map_err(|error| refused(target, &body.value, Refused::Apply(error)))?;
-        let wanted = scale.decode(merged)?;
-        self.rescale(tx, scale, wanted, write)
+        let mut warnings = judge_applied(&body.duplicates, write.validation)?;
+        let (wanted, _) = scale.decode(merged)?;
+        let answer = self.rescale(tx, scale, wanted, write)?;
+        warnings.extend(answer.warnings);
+        Ok(Answer { warnings, ..answer })
     }
 
     /// Brings what was changed of the scale into the object.
@@ -160,11 +172,8 @@ impl<'a> Scale<'a> {
         Ok(Self { target, old, paths, versions, typed, object, value })
     }
 
-    fn decode(&self, body: Value) -> Result<Value, Error> {
-        let cannot = |why: &str| {
-            let text = format!("Scale in version \"v1\" cannot be handled as a Scale: {why}");
-            Error::BadRequest(text)
-        };
+    /// The scale that the body holds, and the fields that no scale has.
+    fn decode(&self, body: Value) -> Result<(Value, Vec<String>), Error> {
         if !body.is_object() || body.get("kind").is_some_and(|kind| kind != "Scale") {
             return Err(cannot("the body is of another kind"));
         }
@@ -176,7 +185,8 @@ impl<'a> Scale<'a> {
             )));
         }
         let decoded = builtin::decode_kind(API_VERSION, "Scale", body, self.typed);
-        Ok(decoded.map_err(|why| cannot(&why))?.object)
+        let decoded = decoded.map_err(|why| cannot(&why))?;
+        Ok((decoded.object, decoded.unknown))
     }
 
     /// The scale as it is wanted, with its owners after the write.
@@ -212,6 +222,10 @@ impl<'a> Scale<'a> {
         }
         Ok(replicas)
     }
+}
+
+fn cannot(why: &str) -> Error {
+    Error::BadRequest(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}"))
 }
 
 fn paths(target: &Target) -> Option<ScalePaths> {

@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::{
     Answer, Body, Content, Registry, Served, Source, Target, Write,
     body::{meta, metadata_mut, set},
-    check::{check_depth, parse_version},
+    check::{NAMESPACES, check_depth, check_size, parse_version},
     create::Owners,
 };
 use crate::{
     apply,
     error::{Cause, CauseReason, Error},
-    store::{Mode, Object, Transaction},
+    store::{Key, Mode, Object, Transaction},
 };
 
 /// Where a new uid stands decides how it is refused.
@@ -131,7 +131,7 @@ impl Registry {
         mode: Mode,
     ) -> Result<Content, Error> {
         let (served, key, old) = (&target.served, target.key(), before.stored);
-        if is_over(old, &new) {
+        if is_over(&key, old, &new) {
             tx.remove(&key);
             return Ok(Content::Shown(new));
         }
@@ -145,6 +145,7 @@ impl Registry {
         check_depth(&new)?;
         served.check_lists(&new)?;
         let stored = tx.put(&key, served.to_stored(new));
+        check_size(&stored, mode)?;
         if mode == Mode::Store {
             return Ok(Content::Stored(stored));
         }
@@ -155,14 +156,15 @@ impl Registry {
 }
 
 /// Whether an object that is being deleted has nothing left to wait for.
-pub(super) fn is_over(old: &Object, new: &Value) -> bool {
+pub(super) fn is_over(key: &Key, old: &Object, new: &Value) -> bool {
     let none = |pointer: &str| {
         new.pointer(pointer).and_then(Value::as_array).is_none_or(|list| list.is_empty())
     };
     let grace = old.metadata().get("deletionGracePeriodSeconds");
     let grace = grace.and_then(Value::as_i64).unwrap_or_default();
-    // Only namespaces have finalizers in their spec.
-    old.is_deleting() && grace == 0 && none("/metadata/finalizers") && none("/spec/finalizers")
+    // Only namespaces have finalizers in their spec; elsewhere that is a field like others.
+    let spec = *key.resource != *NAMESPACES || none("/spec/finalizers");
+    old.is_deleting() && grace == 0 && none("/metadata/finalizers") && spec
 }
 
 /// Custom objects, and those of a few other kinds, are never replaced unseen.

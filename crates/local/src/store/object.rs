@@ -191,7 +191,8 @@ impl Object {
         out.extend_from_slice(&self.printed);
     }
 
-    pub(super) fn size(&self) -> usize {
+    /// Bytes of the printed object.
+    pub fn size(&self) -> usize {
         self.printed.len()
     }
 }

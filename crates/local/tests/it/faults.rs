@@ -1,4 +1,5 @@
 use axum::body::Body;
+use futures::StreamExt;
 use http::{Method, Request};
 use serde_json::json;
 
@@ -120,6 +121,24 @@ async fn options_that_cannot_be_read_delete_nothing() {
         api.post(&format!("{pods}/p/eviction"), eviction).await.fails(400, "BadRequest");
     }
     api.get(&format!("{pods}/p")).await.is(200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_that_never_end() {
+    let api = Api::new().await;
+    for (method, path, media) in [
+        (Method::POST, CONFIG_MAPS.to_owned(), "application/json"),
+        (Method::PATCH, format!("{CONFIG_MAPS}/kube-root-ca.crt"), "application/merge-patch+json"),
+        (Method::DELETE, format!("{CONFIG_MAPS}/kube-root-ca.crt"), "application/json"),
+    ] {
+        let start = tokio::time::Instant::now();
+        let half = futures::stream::once(async { Ok::<_, std::io::Error>("{\"metadata\"") });
+        let endless = Body::from_stream(half.chain(futures::stream::pending()));
+        let answer = api.send(method, &path, media, endless).await.fails(504, "Timeout");
+        assert!(answer.message().starts_with("Timeout: request did not complete"));
+        assert_eq!(start.elapsed().as_secs(), 60);
+    }
+    api.get(&format!("{CONFIG_MAPS}/kube-root-ca.crt")).await.is(200);
 }
 
 #[tokio::test]

@@ -64,8 +64,8 @@ impl Api {
         let registry = Registry::start(store, settings).await.context("cannot start the API")?;
         let url = format!("https://127.0.0.1:{port}");
         kubeconfig::write(&home.kubeconfig(), &url, &certificates.authority, tokens.admin())?;
-        tokio::spawn(tend(registry.clone()));
-        let server = Server::new(registry, Access { tokens: Some(tokens) });
+        let server = Server::new(registry.clone(), Access { tokens: Some(tokens) });
+        tokio::spawn(tend(registry));
         let serving = serve(server.clone(), listener);
         let serving = tokio::spawn(async { serving.await.context("cannot go on serving") });
         Ok(Self { server, url, serving })
