@@ -42,8 +42,11 @@ pub struct Images {
     file: PathBuf,
     first: Vec<Arc<Rule>>,
     last: Vec<Arc<Rule>>,
-    read: Mutex<Option<(Stamp, Result<Vec<Arc<Rule>>, String>)>>,
+    read: Mutex<Option<(Stamp, Own)>>,
 }
+
+/// The rules of the file, or what is wrong with it.
+type Own = Result<Vec<Arc<Rule>>, String>;
 
 /// By what a changed file is told from an unchanged one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +110,7 @@ impl Images {
     }
 
     /// The rules of the file, which may have changed.
-    fn own(&self) -> Result<Vec<Arc<Rule>>, String> {
+    fn own(&self) -> Own {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = match fs::metadata(&self.file) {
             Ok(found) => Stamp {
@@ -126,7 +129,7 @@ impl Images {
         }
         let text = fs::read_to_string(&self.file).map_err(|error| error.to_string())?;
         let rules = Rule::parse_all(&text).map_err(|error| error.to_string());
-        let rules: Result<Vec<_>, _> = rules.map(|rules| rules.into_iter().map(Arc::new).collect());
+        let rules: Own = rules.map(|rules| rules.into_iter().map(Arc::new).collect());
         *read = Some((stamp, rules.clone()));
         rules
     }

@@ -1,5 +1,8 @@
 //! What pods take from other objects: which ones they name, and what those say.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -131,9 +134,8 @@ impl References {
         for source in projected {
             self.config_maps.extend(source.config_map.iter().map(|source| source.name.clone()));
             self.secrets.extend(source.secret.iter().map(|source| source.name.clone()));
-            self.tokens.extend(source.service_account_token.iter().map(|source| TokenKey {
-                audience: source.audience.clone().unwrap_or_default(),
-                seconds: source.expiration_seconds.unwrap_or(USUAL_SECONDS),
+            self.tokens.extend(source.service_account_token.iter().map(|source| {
+                TokenKey::new(source.audience.as_deref(), source.expiration_seconds)
             }));
         }
     }

@@ -60,3 +60,40 @@ fn without_mounts_the_machine_is_shown_as_it_is() {
          --bind-try /etc /etc --bind-try /usr /usr --bind-try /var /var --proc /proc --chdir / --"
     );
 }
+
+/// Does nothing where the sandbox cannot be had.
+#[test]
+fn a_sandboxed_process_finds_its_mounts_and_the_machine() {
+    let path = std::env::var("PATH").unwrap_or_default();
+    if !is_installed(&path) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let real = |name: &str| dir.path().join(name);
+    fs::create_dir(real("models")).unwrap();
+    for (name, text) in [("models/x", "weights "), ("conf", "setting "), ("last", "")] {
+        fs::write(real(name), text).unwrap();
+    }
+    let mount = |path: &str, name: &str, read_only| Mount {
+        path: path.into(),
+        real: real(name),
+        read_only,
+    };
+    let mounts = Mounts::new([
+        mount("/windlass-test/models", "models", false),
+        mount("/etc/windlass-test/conf", "conf", true),
+        mount("/dev/termination-log", "last", false),
+    ]);
+    let script = "cat x /etc/windlass-test/conf; echo bye > /dev/termination-log; \
+                  test -e /etc/passwd && test -c /dev/null && echo $$ >/dev/null && echo seen; \
+                  echo no > /etc/windlass-test/conf";
+    let words = words(&mounts, "/windlass-test/models", list);
+    let mut command = std::process::Command::new(&words[0]);
+    let output = command.args(&words[1..]).args(["sh", "-c", script]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said, "weights setting seen\n", "{output:?}");
+    assert_eq!(fs::read_to_string(real("last")).unwrap(), "bye\n");
+    assert_eq!(fs::read_to_string(real("conf")).unwrap(), "setting ");
+    assert!(!Path::new("/windlass-test").exists());
+    assert!(!Path::new("/etc/windlass-test").exists());
+}

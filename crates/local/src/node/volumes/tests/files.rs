@@ -1,5 +1,7 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn at(second: i64) -> Timestamp {
@@ -282,4 +284,35 @@ fn last_words_have_a_fresh_file_at_each_start() {
     pod.spec.as_mut().unwrap().containers[0].termination_message_path = Some("/tmp/last".into());
     assert_eq!(start(&pod).real("/tmp/last").unwrap(), file);
     assert_eq!(fs::read_to_string(&outside).unwrap(), "mine");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever links a process leaves in its volume.
+    #[test]
+    fn no_maze_of_links_leads_out_of_a_volume(
+        links in proptest::collection::vec(("[abc]", prop_oneof![
+            Just("."), Just(".."), Just("../.."), Just("/"), Just("a"), Just("b/c"), Just("../x"),
+            Just("d/../.."), Just("d/e"),
+        ], any::<bool>()), 0..6),
+        sub in proptest::collection::vec(prop_oneof![
+            Just("a"), Just("b"), Just("c"), Just("d"), Just("."), Just("x"), Just(".."),
+        ], 1..5),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let volume = dir.path().join("volume");
+        fs::create_dir_all(volume.join("d/e")).unwrap();
+        for (name, to, deep) in links {
+            let place = if deep { volume.join("d") } else { volume.clone() };
+            // Two links of one name: the first stays.
+            let _ = symlink(to, place.join(name));
+        }
+        if let Ok(found) = subpath::beneath(&volume, &sub.join("/")) {
+            let found = fs::canonicalize(found).unwrap();
+            prop_assert!(found.starts_with(fs::canonicalize(&volume).unwrap()), "{:?}", found);
+        }
+        let around: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
+        prop_assert_eq!(around.len(), 1, "nothing is made beside the volume");
+    }
 }
