@@ -7,6 +7,7 @@
 //! A new controller is a type with the trait and one line in [`run`].
 
 mod cache;
+mod endpoint_slice;
 mod events;
 mod queue;
 mod ttl;
@@ -25,6 +26,7 @@ use kube::{
     core::NamespaceResourceScope,
 };
 
+use endpoint_slice::EndpointSlices;
 use ttl::Ttl;
 
 pub use cache::{Cache, Caches, Key, Kind, controller};
@@ -124,7 +126,10 @@ pub async fn run(server: Arc<Server>, settings: Settings) {
     let caches = Arc::new(Caches::default());
     let base = Base { server, caches: caches.clone(), settings: Arc::new(settings) };
     // Who listens has to be known before the caches begin to fill.
-    let controllers = [base.drive::<Ttl>()];
+    let controllers = [
+        base.drive::<Ttl>(),
+        base.drive::<EndpointSlices>(),
+    ];
     let client = base.client(MANAGER);
     futures::join!(caches.watch(&client), join_all(controllers));
 }

@@ -15,6 +15,7 @@ use k8s_openapi::{
         apps::v1::{Deployment, ReplicaSet},
         batch::v1::Job,
         core::v1::{Pod, Service},
+        discovery::v1::EndpointSlice,
     },
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
@@ -78,12 +79,20 @@ pub struct Caches {
     pub deployments: Cache<Deployment>,
     pub jobs: Cache<Job>,
     pub services: Cache<Service>,
+    pub endpoint_slices: Cache<EndpointSlice>,
 }
 
 impl Caches {
     /// Every kind has its line here.
-    fn each(&self) -> [&dyn Source; 5] {
-        [&self.pods, &self.replica_sets, &self.deployments, &self.jobs, &self.services]
+    fn each(&self) -> [&dyn Source; 6] {
+        [
+            &self.pods,
+            &self.replica_sets,
+            &self.deployments,
+            &self.jobs,
+            &self.services,
+            &self.endpoint_slices,
+        ]
     }
 
     /// Fills them and keeps them up to date.

@@ -9,11 +9,13 @@
 //! - `faults`: what no client should send
 //! - `requests`: any request at all
 //! - `tls`: the listener
+//! - `services`, `autoscaling`, `claims`, `binding`: what controllers do about objects
 
 // All of this runs only inside tests, where failing loudly is the point.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod api;
+mod controlled;
 mod custom;
 mod deletion;
 mod faults;
@@ -21,5 +23,6 @@ mod lists;
 mod objects;
 mod requests;
 mod rights;
+mod services;
 mod tls;
 mod watches;
