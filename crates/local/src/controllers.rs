@@ -9,6 +9,7 @@
 mod cache;
 mod endpoint_slice;
 mod events;
+mod hpa;
 mod queue;
 mod ttl;
 
@@ -27,10 +28,12 @@ use kube::{
 };
 
 use endpoint_slice::EndpointSlices;
+use hpa::Autoscalers;
 use ttl::Ttl;
 
 pub use cache::{Cache, Caches, Key, Kind, controller};
 pub use events::Recorder;
+pub use hpa::{Sample, Usage};
 pub use queue::Queue;
 
 use crate::{
@@ -45,7 +48,12 @@ const AT_ONCE: usize = 4;
 
 /// What controllers need to be told.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {}
+pub struct Settings {
+    /// Who measures what pods use. Without one, autoscalers know nothing of it.
+    pub usage: Option<Arc<dyn Usage>>,
+    /// How often autoscalers look at their targets; if not said, every 15 seconds.
+    pub autoscale_every: Option<Duration>,
+}
 
 /// One of the programs that act upon objects.
 pub trait Controller: Sized + Send + Sync + 'static {
@@ -129,6 +137,7 @@ pub async fn run(server: Arc<Server>, settings: Settings) {
     let controllers = [
         base.drive::<Ttl>(),
         base.drive::<EndpointSlices>(),
+        base.drive::<Autoscalers>(),
     ];
     let client = base.client(MANAGER);
     futures::join!(caches.watch(&client), join_all(controllers));

@@ -13,6 +13,7 @@ use futures::{
 use k8s_openapi::{
     api::{
         apps::v1::{Deployment, ReplicaSet},
+        autoscaling::v2::HorizontalPodAutoscaler,
         batch::v1::Job,
         core::v1::{Pod, Service},
         discovery::v1::EndpointSlice,
@@ -80,11 +81,12 @@ pub struct Caches {
     pub jobs: Cache<Job>,
     pub services: Cache<Service>,
     pub endpoint_slices: Cache<EndpointSlice>,
+    pub autoscalers: Cache<HorizontalPodAutoscaler>,
 }
 
 impl Caches {
     /// Every kind has its line here.
-    fn each(&self) -> [&dyn Source; 6] {
+    fn each(&self) -> [&dyn Source; 7] {
         [
             &self.pods,
             &self.replica_sets,
@@ -92,6 +94,7 @@ impl Caches {
             &self.jobs,
             &self.services,
             &self.endpoint_slices,
+            &self.autoscalers,
         ]
     }
 

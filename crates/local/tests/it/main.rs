@@ -15,6 +15,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod api;
+mod autoscaling;
 mod controlled;
 mod custom;
 mod deletion;
