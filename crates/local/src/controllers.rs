@@ -7,13 +7,14 @@
 //! A new controller is a type with the trait and one line in [`run`].
 
 mod cache;
+mod claims;
 mod endpoint_slice;
 mod events;
 mod hpa;
 mod queue;
 mod ttl;
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
 
 use futures::{
     FutureExt, StreamExt,
@@ -27,6 +28,7 @@ use kube::{
     core::NamespaceResourceScope,
 };
 
+use claims::Claims;
 use endpoint_slice::EndpointSlices;
 use hpa::Autoscalers;
 use ttl::Ttl;
@@ -53,6 +55,8 @@ pub struct Settings {
     pub usage: Option<Arc<dyn Usage>>,
     /// How often autoscalers look at their targets; if not said, every 15 seconds.
     pub autoscale_every: Option<Duration>,
+    /// Where the volumes of the class `local` are made. Without it, somebody else has to make them.
+    pub volumes: Option<PathBuf>,
 }
 
 /// One of the programs that act upon objects.
@@ -138,6 +142,7 @@ pub async fn run(server: Arc<Server>, settings: Settings) {
         base.drive::<Ttl>(),
         base.drive::<EndpointSlices>(),
         base.drive::<Autoscalers>(),
+        base.drive::<Claims>(),
     ];
     let client = base.client(MANAGER);
     futures::join!(caches.watch(&client), join_all(controllers));

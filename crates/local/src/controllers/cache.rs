@@ -15,8 +15,9 @@ use k8s_openapi::{
         apps::v1::{Deployment, ReplicaSet},
         autoscaling::v2::HorizontalPodAutoscaler,
         batch::v1::Job,
-        core::v1::{Pod, Service},
+        core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, Service},
         discovery::v1::EndpointSlice,
+        storage::v1::StorageClass,
     },
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
@@ -82,11 +83,14 @@ pub struct Caches {
     pub services: Cache<Service>,
     pub endpoint_slices: Cache<EndpointSlice>,
     pub autoscalers: Cache<HorizontalPodAutoscaler>,
+    pub claims: Cache<PersistentVolumeClaim>,
+    pub volumes: Cache<PersistentVolume>,
+    pub classes: Cache<StorageClass>,
 }
 
 impl Caches {
     /// Every kind has its line here.
-    fn each(&self) -> [&dyn Source; 7] {
+    fn each(&self) -> [&dyn Source; 10] {
         [
             &self.pods,
             &self.replica_sets,
@@ -95,6 +99,9 @@ impl Caches {
             &self.services,
             &self.endpoint_slices,
             &self.autoscalers,
+            &self.claims,
+            &self.volumes,
+            &self.classes,
         ]
     }
 

@@ -16,6 +16,7 @@
 
 mod api;
 mod autoscaling;
+mod claims;
 mod controlled;
 mod custom;
 mod deletion;
