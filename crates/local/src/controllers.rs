@@ -6,6 +6,7 @@
 //!
 //! A new controller is a type with the trait and one line in [`run`].
 
+mod binding;
 mod cache;
 mod claims;
 mod endpoint_slice;
@@ -28,6 +29,7 @@ use kube::{
     core::NamespaceResourceScope,
 };
 
+use binding::Scheduler;
 use claims::Claims;
 use endpoint_slice::EndpointSlices;
 use hpa::Autoscalers;
@@ -57,6 +59,8 @@ pub struct Settings {
     pub autoscale_every: Option<Duration>,
     /// Where the volumes of the class `local` are made. Without it, somebody else has to make them.
     pub volumes: Option<PathBuf>,
+    /// Whether processors, memory and the number of pods count against what the node has.
+    pub strict_resources: bool,
 }
 
 /// One of the programs that act upon objects.
@@ -143,6 +147,7 @@ pub async fn run(server: Arc<Server>, settings: Settings) {
         base.drive::<EndpointSlices>(),
         base.drive::<Autoscalers>(),
         base.drive::<Claims>(),
+        base.drive::<Scheduler>(),
     ];
     let client = base.client(MANAGER);
     futures::join!(caches.watch(&client), join_all(controllers));

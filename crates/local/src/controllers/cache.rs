@@ -15,7 +15,7 @@ use k8s_openapi::{
         apps::v1::{Deployment, ReplicaSet},
         autoscaling::v2::HorizontalPodAutoscaler,
         batch::v1::Job,
-        core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, Service},
+        core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod, Service},
         discovery::v1::EndpointSlice,
         storage::v1::StorageClass,
     },
@@ -86,11 +86,12 @@ pub struct Caches {
     pub claims: Cache<PersistentVolumeClaim>,
     pub volumes: Cache<PersistentVolume>,
     pub classes: Cache<StorageClass>,
+    pub nodes: Cache<Node>,
 }
 
 impl Caches {
     /// Every kind has its line here.
-    fn each(&self) -> [&dyn Source; 10] {
+    fn each(&self) -> [&dyn Source; 11] {
         [
             &self.pods,
             &self.replica_sets,
@@ -102,6 +103,7 @@ impl Caches {
             &self.claims,
             &self.volumes,
             &self.classes,
+            &self.nodes,
         ]
     }
 

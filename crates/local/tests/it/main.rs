@@ -16,6 +16,7 @@
 
 mod api;
 mod autoscaling;
+mod binding;
 mod claims;
 mod controlled;
 mod custom;
