@@ -10,11 +10,16 @@
 //! - `faults`: what no client should send
 //! - `requests`: any request at all
 //! - `tls`: the listener
+//! - `services`, `autoscaling`, `claims`, `binding`: what controllers do about objects
 
 // All of this runs only inside tests, where failing loudly is the point.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod api;
+mod autoscaling;
+mod binding;
+mod claims;
+mod controlled;
 mod custom;
 mod deletion;
 mod faults;
@@ -22,6 +27,7 @@ mod lists;
 mod objects;
 mod requests;
 mod rights;
+mod services;
 mod tls;
 mod watches;
 mod workloads;
