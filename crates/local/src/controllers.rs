@@ -6,9 +6,13 @@
 //!
 //! A new controller is a type with the trait and one line in [`run`].
 
+mod binding;
 mod cache;
+mod claims;
 mod deployment;
+mod endpoint_slice;
 mod events;
+mod hpa;
 mod job;
 mod owners;
 mod pods;
@@ -16,7 +20,7 @@ mod queue;
 mod replica_set;
 mod ttl;
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
 
 use futures::{
     FutureExt, StreamExt,
@@ -31,13 +35,18 @@ use kube::{
     core::NamespaceResourceScope,
 };
 
+use binding::Scheduler;
+use claims::Claims;
 use deployment::Deployments;
+use endpoint_slice::EndpointSlices;
+use hpa::Autoscalers;
 use job::Jobs;
 use replica_set::ReplicaSets;
 use ttl::Ttl;
 
 pub use cache::{Cache, Caches, Key, Kind, controller};
 pub use events::Recorder;
+pub use hpa::{Sample, Usage};
 pub use owners::{reference, selects};
 pub use queue::Queue;
 
@@ -53,7 +62,16 @@ const AT_ONCE: usize = 4;
 
 /// What controllers need to be told.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {}
+pub struct Settings {
+    /// Who measures what pods use. Without one, autoscalers know nothing of it.
+    pub usage: Option<Arc<dyn Usage>>,
+    /// How often autoscalers look at their targets; if not said, every 15 seconds.
+    pub autoscale_every: Option<Duration>,
+    /// Where the volumes of the class `local` are made. Without it, somebody else has to make them.
+    pub volumes: Option<PathBuf>,
+    /// Whether processors, memory and the number of pods count against what the node has.
+    pub strict_resources: bool,
+}
 
 /// One of the programs that act upon objects.
 pub trait Controller: Sized + Send + Sync + 'static {
@@ -144,6 +162,10 @@ pub async fn run(server: Arc<Server>, settings: Settings) {
         base.drive::<Jobs>(),
         base.drive::<ReplicaSets>(),
         base.drive::<Ttl>(),
+        base.drive::<EndpointSlices>(),
+        base.drive::<Autoscalers>(),
+        base.drive::<Claims>(),
+        base.drive::<Scheduler>(),
     ];
     let client = base.client(MANAGER);
     futures::join!(caches.watch(&client), join_all(controllers));

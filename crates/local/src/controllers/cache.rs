@@ -13,8 +13,11 @@ use futures::{
 use k8s_openapi::{
     api::{
         apps::v1::{Deployment, ReplicaSet},
+        autoscaling::v2::HorizontalPodAutoscaler,
         batch::v1::Job,
-        core::v1::{Pod, Service},
+        core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod, Service},
+        discovery::v1::EndpointSlice,
+        storage::v1::StorageClass,
     },
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
@@ -78,12 +81,30 @@ pub struct Caches {
     pub deployments: Cache<Deployment>,
     pub jobs: Cache<Job>,
     pub services: Cache<Service>,
+    pub endpoint_slices: Cache<EndpointSlice>,
+    pub autoscalers: Cache<HorizontalPodAutoscaler>,
+    pub claims: Cache<PersistentVolumeClaim>,
+    pub volumes: Cache<PersistentVolume>,
+    pub classes: Cache<StorageClass>,
+    pub nodes: Cache<Node>,
 }
 
 impl Caches {
     /// Every kind has its line here.
-    fn each(&self) -> [&dyn Source; 5] {
-        [&self.pods, &self.replica_sets, &self.deployments, &self.jobs, &self.services]
+    fn each(&self) -> [&dyn Source; 11] {
+        [
+            &self.pods,
+            &self.replica_sets,
+            &self.deployments,
+            &self.jobs,
+            &self.services,
+            &self.endpoint_slices,
+            &self.autoscalers,
+            &self.claims,
+            &self.volumes,
+            &self.classes,
+            &self.nodes,
+        ]
     }
 
     /// Fills them and keeps them up to date.

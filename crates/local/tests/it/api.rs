@@ -18,7 +18,6 @@ use tokio::time::{interval, timeout};
 use tower::ServiceExt;
 use windlass_local::{
     auth::User,
-    controllers,
     http::{Access, Server},
     registry::{Registry, Settings, tend},
     store::Store,
@@ -83,13 +82,6 @@ impl Api {
         let server = Server::new(registry, Access::default());
         let router = server.service(admin());
         Self { server, router }
-    }
-
-    /// With everybody who acts upon objects.
-    pub(crate) async fn with_controllers() -> Self {
-        let api = Self::new().await;
-        tokio::spawn(controllers::run(api.server.clone(), controllers::Settings::default()));
-        api
     }
 
     /// The same server, asked by somebody else.

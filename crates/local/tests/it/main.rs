@@ -12,11 +12,16 @@
 //! - `load`: what is made to take long
 //! - `requests`: any request at all
 //! - `tls`: the listener
+//! - `services`, `autoscaling`, `claims`, `binding`: what controllers do about objects
 
 // All of this runs only inside tests, where failing loudly is the point.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod api;
+mod autoscaling;
+mod binding;
+mod claims;
+mod controlled;
 mod custom;
 mod deletion;
 mod faults;
@@ -26,6 +31,7 @@ mod logs;
 mod objects;
 mod requests;
 mod rights;
+mod services;
 mod tls;
 mod watches;
 mod workloads;

@@ -2,12 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::api::{Answer, Api};
+use windlass_local::controllers::Settings;
+
+use crate::{
+    api::{Answer, Api},
+    controlled::{Controlled, PODS},
+};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
 const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
-const PODS: &str = "/api/v1/namespaces/default/pods";
 const EVENTS: &str = "/api/v1/namespaces/default/events";
 
 fn template(image: &str) -> Value {
@@ -94,17 +98,18 @@ async fn events(api: &Api, kind: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn a_deployment_becomes_available_with_its_pods() {
-    let api = Api::with_controllers().await;
+    let controlled = Controlled::new(Settings::default()).await;
+    let api = &controlled.api;
     api.post(DEPLOYMENTS, deployment(json!({}))).await.is(201);
     let path = at(DEPLOYMENTS, "d");
-    let pods = pods(&api, 2).await;
+    let pods = pods(api, 2).await;
     let waiting = api.until(&path, |d| d.body["status"]["unavailableReplicas"] == 2).await.body;
     assert_eq!(condition(&waiting, "Available")["reason"], "MinimumReplicasUnavailable");
     assert_eq!(waiting["metadata"]["annotations"]["deployment.kubernetes.io/revision"], "1");
     for pod in &pods {
-        make_ready(&api, pod).await;
+        make_ready(api, pod).await;
     }
-    let done = told(&api, &path, "Progressing", "NewReplicaSetAvailable").await;
+    let done = told(api, &path, "Progressing", "NewReplicaSetAvailable").await;
     assert_eq!(condition(&done, "Available")["reason"], "MinimumReplicasAvailable");
     let mut status = done["status"].clone();
     status["conditions"] = Value::Null;
@@ -125,22 +130,23 @@ async fn a_deployment_becomes_available_with_its_pods() {
         .collect();
     assert_eq!(managers, ["kube-controller-manager"]);
     let want = format!("ScalingReplicaSet Scaled up replica set {set} from 0 to 2");
-    assert_eq!(events(&api, "Deployment").await, [want]);
-    let created = events(&api, "ReplicaSet").await;
+    assert_eq!(events(api, "Deployment").await, [want]);
+    let created = events(api, "ReplicaSet").await;
     assert_eq!(created.len(), 2, "{created:?}");
     assert!(created[0].starts_with("SuccessfulCreate Created pod: d-"), "{created:?}");
 }
 
 #[tokio::test]
 async fn a_rolling_update_never_has_too_few_pods() {
-    let api = Api::with_controllers().await;
+    let controlled = Controlled::new(Settings::default()).await;
+    let api = &controlled.api;
     let rolling = json!({"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
     api.post(DEPLOYMENTS, deployment(json!({"strategy": rolling}))).await.is(201);
     let path = at(DEPLOYMENTS, "d");
-    for pod in pods(&api, 2).await {
-        make_ready(&api, &pod).await;
+    for pod in pods(api, 2).await {
+        make_ready(api, &pod).await;
     }
-    told(&api, &path, "Progressing", "NewReplicaSetAvailable").await;
+    told(api, &path, "Progressing", "NewReplicaSetAvailable").await;
     api.merge(&path, json!({"spec": {"template": template("two")}})).await.is(200);
     let image = |pod: &Value| pod["spec"]["containers"][0]["image"].clone();
     for _ in 0..2 {
@@ -152,7 +158,7 @@ async fn a_rolling_update_never_has_too_few_pods() {
         let old =
             items(&three).iter().filter(|pod| condition(pod, "Ready")["status"] == "True").count();
         assert_eq!(old, 2, "{}", three.text);
-        make_ready(&api, &young(&items(&three)).unwrap()).await;
+        make_ready(api, &young(&items(&three)).unwrap()).await;
     }
     let done = api.until(&path, |d| {
         d.body["status"]["updatedReplicas"] == 2 && d.body["status"]["replicas"] == 2
@@ -169,10 +175,11 @@ async fn a_rolling_update_never_has_too_few_pods() {
 
 #[tokio::test]
 async fn a_stuck_rollout_is_told_after_the_deadline() {
-    let api = Api::with_controllers().await;
+    let controlled = Controlled::new(Settings::default()).await;
+    let api = &controlled.api;
     let hurried = deployment(json!({"progressDeadlineSeconds": 1, "minReadySeconds": 0}));
     api.post(DEPLOYMENTS, hurried).await.is(201);
-    let stuck = told(&api, &at(DEPLOYMENTS, "d"), "Progressing", "ProgressDeadlineExceeded").await;
+    let stuck = told(api, &at(DEPLOYMENTS, "d"), "Progressing", "ProgressDeadlineExceeded").await;
     let told = condition(&stuck, "Progressing");
     assert_eq!(told["status"], "False");
     assert!(told["message"].as_str().unwrap().ends_with("\" has timed out progressing."), "{told}");
@@ -180,13 +187,14 @@ async fn a_stuck_rollout_is_told_after_the_deadline() {
 
 #[tokio::test]
 async fn recreation_ends_the_old_pods_first() {
-    let api = Api::with_controllers().await;
+    let controlled = Controlled::new(Settings::default()).await;
+    let api = &controlled.api;
     api.post(DEPLOYMENTS, deployment(json!({"strategy": {"type": "Recreate"}}))).await.is(201);
-    let old = pods(&api, 2).await;
+    let old = pods(api, 2).await;
     for pod in &old {
         let binding = json!({"target": {"kind": "Node", "name": "n"}});
         api.post(&format!("{PODS}/{}/binding", name(pod)), binding).await.is(201);
-        make_ready(&api, pod).await;
+        make_ready(api, pod).await;
     }
     let path = at(DEPLOYMENTS, "d");
     api.merge(&path, json!({"spec": {"template": template("two")}})).await.is(200);
@@ -196,14 +204,15 @@ async fn recreation_ends_the_old_pods_first() {
         let now = json!({"gracePeriodSeconds": 0});
         api.delete_with(&at(PODS, name(pod)), now).await.is(200);
     }
-    for pod in pods(&api, 2).await {
+    for pod in pods(api, 2).await {
         assert_eq!(pod["spec"]["containers"][0]["image"], "two");
     }
 }
 
 #[tokio::test]
 async fn a_replica_set_adopts_and_releases_by_labels() {
-    let api = Api::with_controllers().await;
+    let controlled = Controlled::new(Settings::default()).await;
+    let api = &controlled.api;
     let orphan = json!({"metadata": {"name": "orphan", "labels": {"app": "a"}},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});
     api.post(PODS, orphan).await.is(201);
@@ -211,13 +220,13 @@ async fn a_replica_set_adopts_and_releases_by_labels() {
         "selector": {"matchLabels": {"app": "a"}}, "template": template("one")}});
     api.post(SETS, set).await.is(201);
     let owner = |pod: &Value| pod["metadata"]["ownerReferences"][0]["name"].clone();
-    assert!(pods(&api, 2).await.iter().all(|pod| owner(pod) == "r"));
+    assert!(pods(api, 2).await.iter().all(|pod| owner(pod) == "r"));
     let released = json!({"metadata": {"labels": {"app": "other"}}});
     api.merge(&at(PODS, "orphan"), released).await.is(200);
-    pods(&api, 3).await;
+    pods(api, 3).await;
     api.until(&at(PODS, "orphan"), |pod| owner(&pod.body).is_null()).await;
     api.merge(&at(SETS, "r"), json!({"spec": {"replicas": 0}})).await.is(200);
-    assert_eq!(name(&pods(&api, 1).await[0]), "orphan");
+    assert_eq!(name(&pods(api, 1).await[0]), "orphan");
     let path = at(SETS, "r");
     api.until(&path, |set| {
         set.body["status"]["observedGeneration"] == 2 && set.body["status"]["replicas"] == 0
@@ -227,25 +236,27 @@ async fn a_replica_set_adopts_and_releases_by_labels() {
 
 #[tokio::test]
 async fn refused_pods_are_told_of() {
-    let api = Api::with_controllers().await;
+    let controlled = Controlled::new(Settings::default()).await;
+    let api = &controlled.api;
     let account = json!({"template": {"spec": {"serviceAccountName": "missing"}}});
     api.post(DEPLOYMENTS, deployment(account)).await.is(201);
     let path = at(DEPLOYMENTS, "d");
-    let failed = told(&api, &path, "ReplicaFailure", "FailedCreate").await;
+    let failed = told(api, &path, "ReplicaFailure", "FailedCreate").await;
     let message = condition(&failed, "ReplicaFailure")["message"].as_str().unwrap();
     assert!(message.contains("serviceaccount \"missing\" not found"), "{message}");
     let account = json!({"metadata": {"name": "missing"}});
     api.post("/api/v1/namespaces/default/serviceaccounts", account).await.is(201);
-    pods(&api, 2).await;
+    pods(api, 2).await;
     api.until(&path, |d| condition(&d.body, "ReplicaFailure").is_null()).await;
 }
 
 #[tokio::test]
 async fn a_job_completes_with_its_pod() {
-    let api = Api::with_controllers().await;
+    let controlled = Controlled::new(Settings::default()).await;
+    let api = &controlled.api;
     api.post(JOBS, job(json!({}))).await.is(201);
     let path = at(JOBS, "j");
-    let pod = pods(&api, 1).await.remove(0);
+    let pod = pods(api, 1).await.remove(0);
     assert_eq!(pod["metadata"]["finalizers"], json!(["batch.kubernetes.io/job-tracking"]));
     let running = api.until(&path, |job| job.body["status"]["active"] == 1).await.body;
     let mut status = running["status"].clone();
@@ -254,8 +265,8 @@ async fn a_job_completes_with_its_pod() {
     let want = json!({"active": 1, "ready": 0, "terminating": 0, "startTime": null,
         "uncountedTerminatedPods": {}});
     assert_eq!(status, want);
-    end(&api, &pod, "Succeeded").await;
-    let done = told(&api, &path, "Complete", "CompletionsReached").await;
+    end(api, &pod, "Succeeded").await;
+    let done = told(api, &path, "Complete", "CompletionsReached").await;
     assert_eq!(types(&done), ["SuccessCriteriaMet", "Complete"]);
     assert_eq!(done["status"]["succeeded"], 1);
     assert!(done["status"]["completionTime"].is_string());
@@ -264,15 +275,16 @@ async fn a_job_completes_with_its_pod() {
     assert_eq!(ended["metadata"]["finalizers"], Value::Null);
     let completed = "Completed Job completed".to_owned();
     api.until(EVENTS, |events| events.text.contains("Job completed")).await;
-    assert!(events(&api, "Job").await.contains(&completed));
+    assert!(events(api, "Job").await.contains(&completed));
 }
 
 #[tokio::test]
 async fn a_job_fails_beyond_its_limit() {
-    let api = Api::with_controllers().await;
+    let controlled = Controlled::new(Settings::default()).await;
+    let api = &controlled.api;
     api.post(JOBS, job(json!({"backoffLimit": 0}))).await.is(201);
-    end(&api, &pods(&api, 1).await[0], "Failed").await;
-    let failed = told(&api, &at(JOBS, "j"), "Failed", "BackoffLimitExceeded").await;
+    end(api, &pods(api, 1).await[0], "Failed").await;
+    let failed = told(api, &at(JOBS, "j"), "Failed", "BackoffLimitExceeded").await;
     assert_eq!(types(&failed), ["FailureTarget", "Failed"]);
     assert_eq!(failed["status"]["failed"], 1);
     api.until(EVENTS, |events| events.text.contains("BackoffLimitExceeded")).await;
@@ -280,30 +292,32 @@ async fn a_job_fails_beyond_its_limit() {
 
 #[tokio::test]
 async fn a_job_ends_its_pods_at_the_deadline_and_goes_after_its_time() {
-    let api = Api::with_controllers().await;
+    let controlled = Controlled::new(Settings::default()).await;
+    let api = &controlled.api;
     let short = json!({"activeDeadlineSeconds": 1, "ttlSecondsAfterFinished": 1});
     api.post(JOBS, job(short)).await.is(201);
-    pods(&api, 1).await;
-    let failed = told(&api, &at(JOBS, "j"), "Failed", "DeadlineExceeded").await;
+    pods(api, 1).await;
+    let failed = told(api, &at(JOBS, "j"), "Failed", "DeadlineExceeded").await;
     assert_eq!(failed["status"]["failed"], 1);
-    pods(&api, 0).await;
+    pods(api, 0).await;
     api.until_gone(&at(JOBS, "j")).await;
 }
 
 #[tokio::test]
 async fn a_suspended_job_has_no_pods() {
-    let api = Api::with_controllers().await;
+    let controlled = Controlled::new(Settings::default()).await;
+    let api = &controlled.api;
     api.post(JOBS, job(json!({"suspend": true}))).await.is(201);
     let path = at(JOBS, "j");
-    let suspended = told(&api, &path, "Suspended", "JobSuspended").await;
+    let suspended = told(api, &path, "Suspended", "JobSuspended").await;
     assert_eq!(suspended["status"]["startTime"], Value::Null);
     api.merge(&path, json!({"spec": {"suspend": false}})).await.is(200);
-    pods(&api, 1).await;
-    let resumed = told(&api, &path, "Suspended", "JobResumed").await;
+    pods(api, 1).await;
+    let resumed = told(api, &path, "Suspended", "JobResumed").await;
     assert!(resumed["status"]["startTime"].is_string());
     api.merge(&path, json!({"spec": {"suspend": true}})).await.is(200);
-    told(&api, &path, "Suspended", "JobSuspended").await;
-    pods(&api, 0).await;
+    told(api, &path, "Suspended", "JobSuspended").await;
+    pods(api, 0).await;
     let again = api.until(&path, |job| job.body["status"]["terminating"] == 0).await.body;
     assert_eq!(
         (&again["status"]["failed"], &again["status"]["startTime"]),
@@ -313,10 +327,11 @@ async fn a_suspended_job_has_no_pods() {
 
 #[tokio::test]
 async fn pods_of_a_deleted_job_go_or_stay_without_its_finalizer() {
-    let api = Api::with_controllers().await;
+    let controlled = Controlled::new(Settings::default()).await;
+    let api = &controlled.api;
     for policy in ["Background", "Foreground", "Orphan"] {
         api.post(JOBS, job(json!({}))).await.is(201);
-        let pod = pods(&api, 1).await.remove(0);
+        let pod = pods(api, 1).await.remove(0);
         let path = at(PODS, name(&pod));
         api.delete_with(&at(JOBS, "j"), json!({"propagationPolicy": policy})).await.is(200);
         api.until_gone(&at(JOBS, "j")).await;
@@ -331,19 +346,21 @@ async fn pods_of_a_deleted_job_go_or_stay_without_its_finalizer() {
 
 #[tokio::test]
 async fn deleting_a_deployment_takes_everything_along() {
-    let api = Api::with_controllers().await;
+    let controlled = Controlled::new(Settings::default()).await;
+    let api = &controlled.api;
     api.post(DEPLOYMENTS, deployment(json!({}))).await.is(201);
-    pods(&api, 2).await;
+    pods(api, 2).await;
     let foreground = json!({"propagationPolicy": "Foreground"});
     api.delete_with(&at(DEPLOYMENTS, "d"), foreground).await.is(200);
     api.until_gone(&at(DEPLOYMENTS, "d")).await;
     api.until(SETS, |sets| items(sets).is_empty()).await;
-    pods(&api, 0).await;
+    pods(api, 0).await;
 }
 
 #[tokio::test]
 async fn a_namespace_with_workloads_can_go() {
-    let api = Api::with_controllers().await;
+    let controlled = Controlled::new(Settings::default()).await;
+    let api = &controlled.api;
     api.post("/api/v1/namespaces", json!({"metadata": {"name": "n"}})).await.is(201);
     api.post(&DEPLOYMENTS.replace("default", "n"), deployment(json!({}))).await.is(201);
     api.post(&JOBS.replace("default", "n"), job(json!({}))).await.is(201);
