@@ -35,6 +35,7 @@ fn settings(usage: Option<Arc<dyn Usage>>) -> Settings {
 fn deployment(replicas: i32) -> Value {
     json!({"metadata": {"name": "web"}, "spec": {
         "replicas": replicas,
+        "paused": true,
         "selector": {"matchLabels": {"app": "none"}},
         "template": {"metadata": {"labels": {"app": "none"}},
             "spec": {"containers": [{"name": "c", "image": "i"}]}},
