@@ -127,7 +127,9 @@ async fn open(state: PathBuf, audit_log: PathBuf, port: u16) -> u16 {
     let server = Server::new(registry, Access { tokens: Some(tokens) });
     server.set_logs(kubelets::Kubelets::of(&server));
     let listener = Listener::new(socket, &certificates).unwrap();
-    tokio::spawn(controllers::run(server.clone(), controllers::Settings::default()));
+    // Tests bind pods themselves, as on the real API server.
+    let settings = controllers::Settings { without_scheduler: true, ..<_>::default() };
+    tokio::spawn(controllers::run(server.clone(), settings));
     tokio::spawn(serve_within(server, listener, move |router| record::writes(router, &audit_log)));
     port
 }

@@ -40,7 +40,7 @@ impl Need {
     fn missing(self) -> Option<String> {
         match self {
             Need::Workloads => None,
-            Need::Kubelets => Some("waits for logs of pods".into()),
+            Need::Kubelets => None,
             Need::Kserve => Some("waits for webhooks, which KServe's controller is".into()),
             Need::Kubectl => xtask::cluster::find_kubectl().err().map(|error| format!("{error:#}")),
         }

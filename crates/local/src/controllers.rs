@@ -69,6 +69,8 @@ pub struct Settings {
     pub autoscale_every: Option<Duration>,
     /// Where the volumes of the class `local` are made. Without it, somebody else has to make them.
     pub volumes: Option<PathBuf>,
+    /// Whether pods are bound to nodes by somebody else.
+    pub without_scheduler: bool,
     /// Whether processors, memory and the number of pods count against what the node has.
     pub strict_resources: bool,
 }
@@ -157,7 +159,7 @@ pub async fn run(server: Arc<Server>, settings: Settings) {
     let caches = Arc::new(Caches::default());
     let base = Base { server, caches: caches.clone(), settings: Arc::new(settings) };
     // Who listens has to be known before the caches begin to fill.
-    let controllers = [
+    let mut controllers = vec![
         base.drive::<Deployments>(),
         base.drive::<Jobs>(),
         base.drive::<ReplicaSets>(),
@@ -165,8 +167,10 @@ pub async fn run(server: Arc<Server>, settings: Settings) {
         base.drive::<EndpointSlices>(),
         base.drive::<Autoscalers>(),
         base.drive::<Claims>(),
-        base.drive::<Scheduler>(),
     ];
+    if !base.settings.without_scheduler {
+        controllers.push(base.drive::<Scheduler>());
+    }
     let client = base.client(MANAGER);
     futures::join!(caches.watch(&client), join_all(controllers));
 }
