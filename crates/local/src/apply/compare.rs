@@ -96,9 +96,13 @@ impl Walk {
         let only_new = new.into_iter().flatten().map(|(name, _)| name);
         let only_new = only_new.filter(|name| old.is_none_or(|old| !old.contains_key(*name)));
         for name in old.into_iter().flatten().map(|(name, _)| name).chain(only_new) {
+            let [old, new] = [old, new].map(|map| map.and_then(|map| map.get(name)));
+            // Most of an object stays as it is, and of that there is nothing to tell.
+            if old.zip(new).is_some_and(|(old, new)| equal(old, new)) {
+                continue;
+            }
             let Some(typed) = fields.child(name) else { continue };
             self.path.push(Element::field(name));
-            let [old, new] = [old, new].map(|map| map.and_then(|map| map.get(name)));
             self.both(typed, old, new);
             self.path.pop();
         }

@@ -4,8 +4,11 @@
 //! stood at its place.
 
 use std::{
+    cell::RefCell,
+    collections::HashMap,
     mem,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
 };
 
 use kube_cel::{
@@ -13,10 +16,12 @@ use kube_cel::{
     cel::{
         Context, ExecutionError, Value as Cel,
         common::ast::Expr,
+        extractors::This,
         objects::OptionalValue,
         parser::{Expression, Parser},
     },
 };
+use regex::Regex;
 use serde_json::Value;
 
 use super::{
@@ -250,7 +255,12 @@ fn run(schema: &Schema, value: &Value, old: Option<&Value>) -> Vec<Cause> {
 thread_local! {
     // Filling in the functions takes longer than most rules.
     static FUNCTIONS: Context<'static> = functions();
+    // So does reading a pattern.
+    static PATTERNS: RefCell<HashMap<String, Regex>> = RefCell::default();
 }
+
+/// How many patterns are remembered: what an object says may be part of one.
+const PATTERNS_KEPT: usize = 64;
 
 /// All functions of Kubernetes, and the names of types, which the library does not know.
 fn functions() -> Context<'static> {
@@ -258,10 +268,29 @@ fn functions() -> Context<'static> {
     context.add_function("type", |value: Cel| -> Result<Cel, ExecutionError> {
         Ok(type_name(&value))
     });
+    context.add_function("matches", matches);
     for name in ["string", "int", "uint", "double", "bool", "bytes", "list", "map", "null_type"] {
         context.add_variable_from_value(name, type_name_value(name));
     }
     context
+}
+
+fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<bool, ExecutionError> {
+    PATTERNS.with_borrow_mut(|known| {
+        if let Some(pattern) = known.get(&*pattern) {
+            return Ok(pattern.is_match(&text));
+        }
+        let read = Regex::new(&pattern).map_err(|error| {
+            let text = format!("'{pattern}' not a valid regex:\n{error}");
+            ExecutionError::function_error("matches", text)
+        })?;
+        let is_match = read.is_match(&text);
+        if known.len() == PATTERNS_KEPT {
+            known.clear();
+        }
+        known.insert(String::clone(&pattern), read);
+        Ok(is_match)
+    })
 }
 
 fn type_name(value: &Cel) -> Cel {
@@ -280,7 +309,7 @@ fn type_name(value: &Cel) -> Cel {
 }
 
 fn type_name_value(name: &str) -> Cel {
-    Cel::String(std::sync::Arc::new(format!("type {name}")))
+    Cel::String(Arc::new(format!("type {name}")))
 }
 
 fn visit(node: &Node<'_>, functions: &Context<'_>, causes: &mut Vec<Cause>) {
@@ -339,7 +368,7 @@ fn run_rules(node: &Node<'_>, functions: &Context<'_>, causes: &mut Vec<Cause>) 
         let cause = if rule.optional_old {
             let old = old.clone().map_or_else(OptionalValue::none, OptionalValue::of);
             let mut context = context.new_inner_scope();
-            context.add_variable_from_value("oldSelf", Cel::Opaque(std::sync::Arc::new(old)));
+            context.add_variable_from_value("oldSelf", Cel::Opaque(Arc::new(old)));
             rule.run(node, &context)
         } else if let Some(old) = old.clone() {
             let mut context = context.new_inner_scope();

@@ -161,12 +161,8 @@ impl Registry {
 const DEEPEST: usize = 120;
 
 pub(super) fn check_depth(object: &Value) -> Result<(), Error> {
-    let mut level: Vec<&Value> = vec![object];
-    for _ in 0..DEEPEST {
-        level = level.into_iter().flat_map(children).collect();
-        if level.is_empty() {
-            return Ok(());
-        }
+    if fits(object, DEEPEST) {
+        return Ok(());
     }
     let text = format!("the object and its managedFields nest more than {DEEPEST} levels deep");
     Err(Error::BadRequest(text))
@@ -213,6 +209,15 @@ fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
         Value::Object(map) => Box::new(map.values()),
         Value::Array(list) => Box::new(list.iter()),
         _ => Box::new(std::iter::empty()),
+    }
+}
+
+fn fits(value: &Value, levels: usize) -> bool {
+    let Some(left) = levels.checked_sub(1) else { return false };
+    match value {
+        Value::Object(map) => map.values().all(|value| fits(value, left)),
+        Value::Array(list) => list.iter().all(|value| fits(value, left)),
+        _ => true,
     }
 }
 

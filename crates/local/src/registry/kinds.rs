@@ -86,26 +86,22 @@ impl Registry {
     /// Before validation.
     pub(super) fn on_update(
         &self,
-        tx: &Transaction<'_>,
         target: &Target,
         old: &Value,
         new: &mut Value,
         write: &Write,
+        time: &str,
     ) -> Result<(), Error> {
         let served = &target.served;
         if served.resource.custom {
             return Ok(());
         }
-        let main = target.subresource.is_empty();
-        if main {
+        if target.subresource.is_empty() {
             builtin::on_update(&served.resource, new, old);
             self.check_rights(target, new, Some(old), write)?;
         }
         if target.subresource == "status" {
-            builtin::on_status_update(&served.resource, new, old, &Self::time(tx));
-        }
-        if main && served.defines() {
-            definitions::accept(tx, served, new);
+            builtin::on_status_update(&served.resource, new, old, time);
         }
         Ok(())
     }

@@ -346,6 +346,22 @@ fn rule(schema: Value, rule: Value, new: Value, old: Option<Value>) -> Vec<Strin
 }
 
 #[test]
+fn rules_match_more_patterns_than_are_remembered() {
+    let schema = json!({"type": "object", "properties": {
+        "text": {"type": "string"}, "pattern": {"type": "string"}}});
+    let matches = json!({"rule": "self.text.matches(self.pattern)"});
+    for number in (0..200).chain(0..200) {
+        for (text, passes) in [(format!("a{number}"), true), ("b".to_owned(), false)] {
+            let spec = json!({"text": text, "pattern": format!("^a{number}$")});
+            let causes = rule(schema.clone(), matches.clone(), spec, None);
+            assert_eq!(causes.is_empty(), passes, "{number}: {causes:?}");
+        }
+    }
+    let said = rule(schema, matches, json!({"text": "a", "pattern": "("}), None);
+    assert!(said[0].contains("'(' not a valid regex"), "{said:?}");
+}
+
+#[test]
 fn rules_see_values_through_the_schema() {
     let schema = json!({"type": "object", "properties": {
         "n": {"type": "number"}, "i": {"type": "integer"}, "t": {"type": "string", "format": "date-time"},
