@@ -10,6 +10,8 @@ mod cluster;
 mod discovery;
 /// What KServe's own controller makes of what it gets, and that its definitions know all of it.
 mod kserve;
+/// What the operator before this one has left.
+mod predecessor;
 /// One Job for each template, and nothing is written where nothing is to be done.
 mod quiet;
 /// Paths, gateways and what they say.

@@ -3,6 +3,7 @@
 //! A store that has all the definitions is made once and copied for each test: reading them
 //! takes longer than most tests.
 
+mod kubelets;
 mod prepared;
 mod record;
 
@@ -122,6 +123,7 @@ async fn open(state: PathBuf, audit_log: PathBuf, port: u16) -> u16 {
     let registry = Registry::start(open_store(&state).await, settings).await.unwrap();
     tokio::spawn(tend(registry.clone()));
     let server = Server::new(registry, Access { tokens: Some(tokens) });
+    server.set_logs(kubelets::Kubelets::of(&server));
     let listener = Listener::new(socket, &certificates).unwrap();
     tokio::spawn(serve_within(server, listener, move |router| record::writes(router, &audit_log)));
     port

@@ -101,16 +101,48 @@ pub fn own_part(live: &Value, manager: &str, subresource: &str) -> Value {
     }
 }
 
-/// The fields right below a subresource's own that any of these managers hold.
-pub fn held_by<'a>(live: &'a Value, managers: &[&str], subresource: &str) -> Vec<&'a str> {
+/// A merge patch that takes from a subresource what any of these managers hold and is not wanted;
+/// nothing if there is none of it.
+pub fn without_strays(
+    live: &Value,
+    managers: &[&str],
+    subresource: &str,
+    wanted: &Value,
+) -> Option<Value> {
     let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
     let theirs = entries.into_iter().flatten().filter(|entry| {
         entry["manager"].as_str().is_some_and(|manager| managers.contains(&manager))
             && entry.get("subresource").and_then(Value::as_str) == Some(subresource)
     });
-    let fields =
-        theirs.filter_map(|entry| entry["fieldsV1"].get(format!("f:{subresource}"))?.as_object());
-    fields.flat_map(Map::keys).filter_map(|step| step.strip_prefix("f:")).collect()
+    let mut patch = Map::new();
+    for entry in theirs {
+        let fields = &entry["fieldsV1"][format!("f:{subresource}")];
+        strays(fields, wanted, &live[subresource], &mut patch);
+    }
+    (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+fn strays(fields: &Value, wanted: &Value, live: &Value, patch: &mut Map<String, Value>) {
+    for (step, below) in steps(fields).into_iter().flatten() {
+        let Some(name) = step.strip_prefix("f:") else { continue };
+        match (wanted.get(name), live.get(name)) {
+            (_, None) => {}
+            (None, Some(_)) => {
+                patch.insert(name.to_owned(), Value::Null);
+            }
+            // A merge patch has a list only as a whole, with what others hold in it.
+            (Some(wanted), Some(live)) => {
+                let mut inner = match patch.remove(name) {
+                    Some(Value::Object(inner)) => inner,
+                    _ => Map::new(),
+                };
+                strays(below, wanted, live, &mut inner);
+                if !inner.is_empty() {
+                    patch.insert(name.to_owned(), Value::Object(inner));
+                }
+            }
+        }
+    }
 }
 
 fn own_fields<'a>(

@@ -3,7 +3,7 @@
 //! After a pass has written something it looks again, so that status is never computed from objects
 //! it has itself outdated.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -18,7 +18,7 @@ use crate::{
     apply::{Applied, Applier, Parent},
     asked::{Asked, Asking},
     cache::Cache,
-    compare::{difference, held_by, own_part},
+    compare::{difference, own_part, without_strays},
     conditions::{ConditionSet, ConditionUpdate, Observability, Status, types},
     domain::{Domain, Health, Identity, Overall},
     error::{Error, chain},
@@ -193,8 +193,8 @@ impl<D: Domain> Pipeline<D> {
             pass.again = Again::After(UNSETTLED);
         }
         let status = self.status(object, &look.observed, &verdict, &before, stored.generation, now);
-        let fields = status.keys().cloned().collect();
-        let writing = self.write_status(stored, status);
+        let wanted = Value::Object(status);
+        let writing = self.write_status(stored, &wanted);
         match writing.instrument(debug_span!("status")).await {
             Ok(Written::AsRead) => {}
             Ok(Written::Changed) => pass.again = Again::After(Duration::ZERO),
@@ -211,7 +211,7 @@ impl<D: Domain> Pipeline<D> {
             self.reporter.notices(&reference, &look.health.notices).await;
         }
         self.reporter.notices(&reference, &look.health.news).await;
-        if let Err(error) = self.drop_strays(stored, &fields).await {
+        if let Err(error) = self.drop_strays(stored, &wanted).await {
             tracing::warn!(error = chain(&error), "cannot drop what a predecessor reported");
             return Pass::RETRY;
         }
@@ -252,22 +252,11 @@ impl<D: Domain> Pipeline<D> {
 
     /// Fields that a predecessor wrote stay when an apply leaves them out, and would go on telling
     /// what is no longer true.
-    async fn drop_strays(
-        &self,
-        stored: &Object,
-        wanted: &BTreeSet<String>,
-    ) -> Result<(), kube::Error> {
+    async fn drop_strays(&self, stored: &Object, wanted: &Value) -> Result<(), kube::Error> {
         let live = self.cache.get(&self.kind, &stored.key).flatten();
         let live = live.as_deref().unwrap_or(stored).value();
-        let theirs = held_by(&live, self.identity.predecessors, "status");
-        let strays: Map<String, Value> = theirs
-            .into_iter()
-            .filter(|field| !wanted.contains(*field) && live["status"].get(*field).is_some())
-            .map(|field| (field.to_owned(), Value::Null))
-            .collect();
-        if strays.is_empty() {
-            return Ok(());
-        }
+        let strays = without_strays(&live, self.identity.predecessors, "status", wanted);
+        let Some(strays) = strays else { return Ok(()) };
         let patch = json!({ "metadata": { "uid": stored.uid }, "status": strays });
         let params = PatchParams {
             field_manager: Some(self.identity.controller.into()),
@@ -280,11 +269,7 @@ impl<D: Domain> Pipeline<D> {
     }
 
     /// Only if it differs, and without a version: nobody else writes these fields.
-    async fn write_status(
-        &self,
-        stored: &Object,
-        status: Map<String, Value>,
-    ) -> Result<Written, kube::Error> {
+    async fn write_status(&self, stored: &Object, status: &Value) -> Result<Written, kube::Error> {
         let body = json!({
             "apiVersion": self.kind.api_version(),
             "kind": self.kind.kind,
@@ -357,7 +342,7 @@ impl<D: Domain> Pipeline<D> {
     }
 
     async fn write_blocked(&self, stored: &Object, status: Map<String, Value>) -> Pass {
-        match self.write_status(stored, status).await {
+        match self.write_status(stored, &Value::Object(status)).await {
             Ok(Written::AsRead) => Pass { again: Again::OnEvent, outcome: Outcome::Blocked },
             Ok(Written::Changed) => {
                 Pass { again: Again::After(Duration::ZERO), outcome: Outcome::Blocked }

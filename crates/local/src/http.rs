@@ -4,6 +4,7 @@ mod access;
 mod answer;
 mod body;
 mod handle;
+mod logs;
 mod negotiate;
 mod other;
 mod path;
@@ -14,7 +15,10 @@ mod status;
 mod stream;
 mod watches;
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, OnceLock},
+};
 
 use axum::{
     Extension, Router,
@@ -32,6 +36,7 @@ use path::Path;
 use query::Query;
 use watches::Watches;
 
+pub use logs::{LogOptions, LogRun, LogStream, Logs};
 pub use serve::{Listener, serve, serve_within};
 pub use status::status;
 
@@ -47,6 +52,7 @@ pub struct Server {
     /// Without them nobody is let in from the network.
     tokens: Option<Arc<Tokens>>,
     watches: Watches,
+    logs: OnceLock<Arc<dyn Logs>>,
 }
 
 pub use access::Access;
@@ -57,7 +63,7 @@ impl Server {
         if let Some(tokens) = &tokens {
             registry.issue_with(tokens.clone());
         }
-        Arc::new(Self { registry, tokens, watches: Watches::default() })
+        Arc::new(Self { registry, tokens, watches: Watches::default(), logs: OnceLock::new() })
     }
 
     pub fn registry(&self) -> &Arc<Registry> {

@@ -25,7 +25,7 @@ mod watch;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use jiff::{Timestamp, Unit};
+use jiff::Timestamp;
 use serde_json::Value;
 
 pub use body::{Body, Duplicates};
@@ -181,7 +181,7 @@ impl Registry {
     }
 }
 
-/// As Kubernetes writes times: in UTC and whole seconds.
+/// As Kubernetes writes times: in UTC and whole seconds, never later than it is.
 pub(crate) fn seconds(time: Timestamp) -> String {
-    time.round(Unit::Second).unwrap_or(time).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

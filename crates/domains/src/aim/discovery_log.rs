@@ -15,8 +15,11 @@ use serde_json::{Map, Value};
 /// How much of a log is looked through: its end, since the result is what the image prints last.
 const LOG_LIMIT_BYTES: usize = 4 << 20;
 
-/// A result over this size could not be stored.
+/// A result over this size is not looked into.
 const MAX_ELEMENT: usize = 1 << 20;
+
+/// Nor can an object be stored that holds more than this of it.
+const MAX_STORED: usize = 1 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Discovered {
@@ -58,6 +61,10 @@ pub(crate) enum Error {
     EmptyArray,
     #[error("failed to parse discovery JSON: a result has more than {MAX_ELEMENT} bytes")]
     TooLong,
+    #[error(
+        "failed to parse discovery JSON: the result takes more than {MAX_STORED} bytes to store"
+    )]
+    TooMuch,
 }
 
 /// Of a log over [`LOG_LIMIT_BYTES`] only the end counts.
@@ -65,11 +72,31 @@ pub(crate) fn parse(log: &[u8]) -> Result<Discovered, Error> {
     let log = &log[log.len().saturating_sub(LOG_LIMIT_BYTES)..];
     let text = String::from_utf8_lossy(log);
     let mut effort = Effort::for_a_log_of(text.len());
-    if let Some(whole) = whole(text.trim(), &mut effort) {
-        return whole;
+    let found = whole(text.trim(), &mut effort).unwrap_or_else(|| {
+        let found = search::last_result(&text, &mut effort);
+        found.ok_or(if effort.too_long { Error::TooLong } else { Error::NoArray })
+    })?;
+    match found.stored_bytes() > MAX_STORED {
+        true => Err(Error::TooMuch),
+        false => Ok(found),
     }
-    let found = search::last_result(&text, &mut effort);
-    found.ok_or(if effort.too_long { Error::TooLong } else { Error::NoArray })
+}
+
+impl Discovered {
+    /// About how much of an object it takes. The record of who has set what repeats every name.
+    fn stored_bytes(&self) -> usize {
+        const NAMES: usize = r#"{"name":"","sourceUri":"","size":""},"#.len();
+        let source =
+            |source: &Source| NAMES + source.name.len() + source.uri.len() + source.size.len();
+        let variable = |(name, value): (&String, &String)| 2 * name.len() + value.len() + 16;
+        let args = self.profile.engine_args.as_ref().map_or(0, |args| args.to_string().len());
+        let Metadata { engine, gpu, metric, precision, .. } = &self.profile.metadata;
+        let words = [engine, gpu, metric, precision].into_iter().flatten().map(String::len);
+        self.sources.iter().map(source).sum::<usize>()
+            + self.profile.env_vars.iter().map(variable).sum::<usize>()
+            + words.sum::<usize>()
+            + 2 * args
+    }
 }
 
 /// Where the log is nothing but an array.

@@ -239,3 +239,38 @@ fn the_own_part_is_what_our_apply_has_set() {
     assert_eq!(own_part(&live(fields, body), US, ""), want);
     assert_eq!(own_part(&live(json!({}), json!({})), "nobody", ""), Value::Null);
 }
+
+/// What a predecessor has reported, and holds until somebody takes it.
+fn reported(fields: Value, status: Value) -> Value {
+    json!({ "metadata": { "managedFields": [
+            { "manager": "manager", "operation": "Update", "subresource": "status",
+              "fieldsV1": { "f:status": fields } },
+            { "manager": "other", "operation": "Update", "subresource": "status",
+              "fieldsV1": { "f:status": { "f:theirs": {} } } },
+            { "manager": "manager", "operation": "Update",
+              "fieldsV1": { "f:status": { "f:elsewhere": {} } } },
+        ]},
+        "status": status })
+}
+
+#[test]
+fn strays_are_found_at_any_depth() {
+    let fields = json!({ "f:phase": {}, "f:gone": {}, "f:profile": { ".": {}, "f:env": {},
+        "f:metadata": { "f:gpu": {}, "f:count": {} } }, "f:reference": { "f:namespace": {} },
+        "f:conditions": { "k:{\"type\":\"Old\"}": { ".": {} } } });
+    let status = json!({ "phase": "x", "profile": { "env": { "A": "1" },
+            "metadata": { "gpu": "g", "count": 2 } },
+        "reference": { "name": "n", "namespace": "s" }, "conditions": [{ "type": "Old" }],
+        "theirs": 1, "elsewhere": 1 });
+    let live = reported(fields, status);
+    let wanted = json!({ "phase": "y", "profile": { "metadata": { "gpu": "h" } },
+        "reference": { "name": "n" }, "conditions": [] });
+    let patch = json!({ "profile": { "env": null, "metadata": { "count": null } },
+        "reference": { "namespace": null } });
+    assert_eq!(without_strays(&live, &["manager"], "status", &wanted), Some(patch));
+    assert_eq!(without_strays(&live, &["nobody"], "status", &wanted), None);
+    let whole = json!({ "phase": "y" });
+    let patch = without_strays(&live, &["manager"], "status", &whole);
+    assert_eq!(patch, Some(json!({ "profile": null, "reference": null, "conditions": null })));
+    assert_eq!(without_strays(&live, &["manager"], "status", &live["status"]), None);
+}

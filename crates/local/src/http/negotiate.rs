@@ -85,6 +85,17 @@ pub(super) fn discovery(headers: &HeaderMap) -> Result<Discovery, Error> {
     known.ok_or(Error::NotAcceptable)
 }
 
+/// Whether a document of OpenAPI v2 is wanted in protobuf, as kubectl does, rather than in JSON.
+pub(super) fn openapi_in_protobuf(headers: &HeaderMap) -> Result<bool, Error> {
+    let accept = accept(headers);
+    let known = ranges(&accept).find_map(|range| match range.media {
+        "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+        | "application/com.github.proto-openapi.spec.v2.v1.0+protobuf" => Some(true),
+        media => is_json(media).then_some(false),
+    });
+    known.ok_or(Error::NotAcceptable)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

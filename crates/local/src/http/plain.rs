@@ -21,6 +21,7 @@ use crate::{
 const MINOR: &str = "36";
 const LIKE: &str = "v1.36.3";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const OPENAPI_V2: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 pub(super) fn document(asked: Asked<'_>, path: Path) -> Result<Response, Error> {
     let known = match path {
@@ -81,6 +82,7 @@ fn other(asked: &Asked<'_>) -> Result<Response, Error> {
         "/healthz" | "/livez" | "/readyz" => health(asked),
         "/metrics" => Ok(metrics(asked)),
         "/version" => Ok(answer::json(StatusCode::OK, &version())),
+        "/openapi/v2" => openapi_v2(asked),
         "/openid/v1/jwks" => Ok(answer::json(StatusCode::OK, &tokens()?.jwks())),
         "/.well-known/openid-configuration" => {
             let base = "https://kubernetes.default.svc";
@@ -91,6 +93,18 @@ fn other(asked: &Asked<'_>) -> Result<Response, Error> {
             None => Err(Error::NoSuchPath),
         },
     }
+}
+
+/// Without any kind: those that are served are in the documents of v3. It is what clients ask next
+/// for a kind they do not find there, and they do not get over its absence.
+fn openapi_v2(asked: &Asked<'_>) -> Result<Response, Error> {
+    if !negotiate::openapi_in_protobuf(&asked.parts.headers)? {
+        return Ok(answer::json(StatusCode::OK, &openapi::empty_v2()));
+    }
+    let mut response = answer::json_bytes(StatusCode::OK, openapi::EMPTY_V2);
+    let media = HeaderValue::from_static(OPENAPI_V2);
+    response.headers_mut().insert(header::CONTENT_TYPE, media);
+    Ok(response)
 }
 
 fn health(asked: &Asked<'_>) -> Result<Response, Error> {

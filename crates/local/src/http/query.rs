@@ -59,7 +59,7 @@ impl Query {
         }
     }
 
-    fn number(&self, name: &str) -> Result<Option<i64>, Error> {
+    pub(super) fn number(&self, name: &str) -> Result<Option<i64>, Error> {
         match self.get(name) {
             "" => Ok(None),
             text => text.parse().map(Some).map_err(|error: ParseIntError| {

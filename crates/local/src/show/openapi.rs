@@ -66,6 +66,16 @@ pub fn document(resources: &[(&Resource, Option<&Value>)]) -> Value {
     })
 }
 
+/// The older form of such a document, with nothing in it.
+pub fn empty_v2() -> Value {
+    let info = json!({"title": "Kubernetes", "version": "v1.36.3"});
+    json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}})
+}
+
+/// The same in protobuf: the format is field 1, and of the info, which is field 2, the title is field 1
+/// and the version field 2. Every field comes with its length.
+pub const EMPTY_V2: &[u8] = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.3";
+
 fn kind_of(resource: &Resource) -> Value {
     json!({"group": resource.group, "version": resource.version, "kind": resource.kind})
 }

@@ -159,7 +159,6 @@ async fn paths_that_lead_nowhere() {
         "/api/v1/namespaces/a%2fb/pods",
         "/api//v1",
         "/api/v1/%ff",
-        "/openapi/v2",
         "/etc/passwd",
     ] {
         let answer = api.get(path).await.is(404);

@@ -1,7 +1,11 @@
-use http::Method;
-use serde_json::{Value, json};
+use std::sync::Arc;
 
-use crate::api::{Api, CONFIG_MAPS, config_map};
+use http::Method;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use windlass_local::store::Store;
+
+use crate::api::{Answer, Api, CONFIG_MAPS, config_map};
 
 #[tokio::test]
 async fn a_created_object_is_read_back() {
@@ -358,4 +362,33 @@ async fn a_scale_has_owners_as_kubernetes_records_them() {
         (&refused.body["details"]["group"], &refused.body["details"]["kind"]),
         (&json!("autoscaling"), &json!("Scale"))
     );
+}
+
+#[tokio::test]
+async fn nothing_happens_in_the_future() {
+    let now: Timestamp = "2026-03-04T05:06:07.999999999Z".parse().unwrap();
+    let api = Api::on(Store::in_memory(Arc::new(move || now)).unwrap()).await;
+    let want = "2026-03-04T05:06:07Z";
+    let mut object = config_map("a", json!({"k": "v"}));
+    object["metadata"]["finalizers"] = json!(["x.io/hold"]);
+    let made = api.post(CONFIG_MAPS, object).await.is(201);
+    assert_eq!(made.body["metadata"]["creationTimestamp"], want);
+    assert_eq!(made.body["metadata"]["managedFields"][0]["time"], want);
+    let going = api.delete(&format!("{CONFIG_MAPS}/a")).await.is(200);
+    assert_eq!(going.body["metadata"]["deletionTimestamp"], want);
+    let account = api.get("/api/v1/namespaces/default/serviceaccounts/default").await.is(200);
+    assert_eq!(account.body["metadata"]["creationTimestamp"], want);
+    api.post("/api/v1/namespaces", json!({"metadata": {"name": "n"}})).await.is(201);
+    let object = config_map("b", json!({}));
+    let held = "/api/v1/namespaces/n/configmaps";
+    api.post(held, object).await.is(201);
+    api.merge(&format!("{held}/b"), json!({"metadata": {"finalizers": ["x.io/hold"]}}))
+        .await
+        .is(200);
+    api.delete("/api/v1/namespaces/n").await.is(200);
+    let conditions = |answer: &Answer| answer.body["status"]["conditions"].is_array();
+    let namespace = api.until("/api/v1/namespaces/n", conditions).await;
+    for condition in namespace.body["status"]["conditions"].as_array().unwrap() {
+        assert_eq!(condition["lastTransitionTime"], want);
+    }
 }

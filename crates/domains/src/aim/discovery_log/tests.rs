@@ -235,6 +235,17 @@ fn a_single_result_may_be_long() {
     assert_eq!(read.as_object().unwrap().len(), 20_000);
 }
 
+/// An answer that no object can hold would be asked for again and again.
+#[test]
+fn w19_what_could_not_be_stored_is_refused() {
+    let models = |count: usize| format!(r#"[{{"models":[{}]}}]"#, vec!["{}"; count].join(","));
+    assert_eq!(of(&models(20_000)).unwrap().sources.len(), 20_000);
+    assert_eq!(of(&models(60_000)), Err(Error::TooMuch));
+    let names: Vec<String> = (0..40_000).map(|n| format!("\"v{n}\":\"\"")).collect();
+    let variables = format!(r#"[{{"profile":{{"env_vars":{{{}}}}}}}]"#, names.join(","));
+    assert_eq!(of(&variables), Err(Error::TooMuch));
+}
+
 #[test]
 fn a_spent_budget_keeps_what_was_found() {
     let log = format!("{EXAMPLE}\n{}", "[{\"a\":".repeat(100));

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::fields::{SERVICE, Shape};
+use super::fields::{SERVICE, Shape, go_name};
 use super::jsonpath::{self, Filter, Step};
 
 pub(super) const MAX_EXPRESSION: usize = 1024;
@@ -325,7 +325,9 @@ impl<'a> Found<'a> {
         let found = match self.view() {
             View::Fields(fields, object) => {
                 let field = fields.iter().find(|(field, _)| *field == name);
-                field.map(|(_, shape)| (object.and_then(|object| object.get(name)), shape))
+                let field =
+                    field.or_else(|| fields.iter().find(|(field, _)| go_name(field) == name));
+                field.map(|(field, shape)| (object.and_then(|object| object.get(*field)), shape))
             }
             View::Map(map, shape) => map.and_then(|map| map.get(name)).map(|v| (Some(v), shape)),
             View::List(..) | View::Scalar(_) | View::Nil => None,

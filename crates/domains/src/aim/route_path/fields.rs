@@ -96,3 +96,18 @@ static GATEWAY: Shape = Object(&[
     ("sectionName", Optional(&Text)),
     ("port", Optional(&Number)),
 ]);
+
+/// The name of a field in the original's own types, by which paths could always name it too.
+pub(super) fn go_name(field: &str) -> String {
+    match field {
+        "aimImageName" => "AIMImageName".to_owned(),
+        "apiVersion" => "APIVersion".to_owned(),
+        "gpuSelector" => "GPUSelector".to_owned(),
+        "metadata" => "ObjectMeta".to_owned(),
+        "uid" => "UID".to_owned(),
+        _ => {
+            let mut rest = field.chars();
+            rest.next().into_iter().flat_map(char::to_uppercase).chain(rest).collect()
+        }
+    }
+}

@@ -10,10 +10,13 @@ use super::compose::{Child, Observed};
 use super::objects::derived_template::derived_template;
 use super::objects::http_route::http_route;
 use super::objects::inference_service::inference_service;
-use super::resolution::Outcome;
+use super::resolution::{Outcome, Outdated};
 
 /// Not everything that keeps us from reading goes by itself, and no event tells of its end.
 const READ_AGAIN: Duration = Duration::from_secs(30);
+
+/// No event tells that another service has no use for a template any more.
+const FREE_AGAIN: Duration = Duration::from_secs(30);
 
 pub(super) fn plan(service: &AimService, observed: &Observed) -> Plan {
     let mut plan = Plan::default();
@@ -31,9 +34,11 @@ pub(super) fn plan(service: &AimService, observed: &Observed) -> Plan {
         let template = derived_template(namespace, &unmade.name, &unmade.spec);
         plan.add(&template, Ownership::Shared, Strategy::CreateOnce);
     }
-    if let Some(outdated) = observed.resolution.as_ref().and_then(|found| found.outdated.as_ref()) {
+    match observed.resolution.as_ref().and_then(|found| found.outdated.as_ref()) {
         // Its end wakes the service, which then makes it anew.
-        plan.delete_known(&**outdated, When::BeforeApply);
+        Some(Outdated::Goes(template)) => plan.delete_known(&**template, When::BeforeApply),
+        Some(Outdated::Stays) => plan.requeue_after(FREE_AGAIN),
+        None => {}
     }
     apply_children(&mut plan, service, observed);
     if observed.stray_route {

@@ -23,8 +23,8 @@ pub(super) struct Resolution {
     /// is used.
     pub(super) base: Option<String>,
     pub(super) outcome: Outcome,
-    /// A derived template that has to go so that it can be made anew.
-    pub(super) outdated: Option<Box<AimServiceTemplate>>,
+    /// A derived template that is not as the service would have it, and will not come to an answer.
+    pub(super) outdated: Option<Outdated>,
 }
 
 #[derive(Clone, Debug)]
@@ -32,6 +32,14 @@ pub(super) enum Outcome {
     Found(Box<Template>),
     Unmade(Box<Unmade>),
     Missing,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Outdated {
+    /// It has to go so that it can be made anew.
+    Goes(Box<AimServiceTemplate>),
+    /// Another service wants it as it is.
+    Stays,
 }
 
 /// A template of either kind.
@@ -96,9 +104,12 @@ pub(super) fn resolve(service: &AimService, answers: &Templates) -> Result<Resol
         },
         (Some(base), Some(_)) => derived(service, base, answers)?,
     };
-    let outdated = outdated(service, answers)
-        .filter(|existing| !is_wanted_by_another(service, base.as_deref(), answers, existing))
-        .map(|existing| Box::new(existing.clone()));
+    let outdated = outdated(service, answers).map(|existing| {
+        match is_wanted_by_another(service, base.as_deref(), answers, existing) {
+            true => Outdated::Stays,
+            false => Outdated::Goes(Box::new(existing.clone())),
+        }
+    });
     Ok(Resolution { base, outcome, outdated })
 }
 
@@ -117,6 +128,11 @@ pub(super) fn goes_by(service: &AimService, answers: &Templates, second: &str) -
         let wanted = derivation::derive(service, &model);
         !derivation::is_for_the_same(&existing.spec.common, &wanted.common)
     })
+}
+
+fn is_found(resolved: &ResolvedReference) -> bool {
+    let scope = resolved.scope.as_deref();
+    [Scope::Namespace, Scope::Cluster].iter().any(|found| scope == Some(found.as_str()))
 }
 
 /// The template of the namespace that the service reports to have found.
@@ -174,9 +190,12 @@ fn is_wanted_by_another(
             (named, Some(_)) if named.is_some() && named == base => would_make_it(other),
             // It may have found one that is as its own would be.
             (Some(_), Some(_)) => is_resolved,
-            // Its base is the image's to say, which is not asked on behalf of another.
+            // Its base is the image's to say, which is not asked on behalf of another. What it has found
+            // tells as much.
             (None, Some(_)) => {
-                (is_resolved || other.spec.aim_image_name == *image) && would_make_it(other)
+                let has_found = resolved.is_some_and(is_found);
+                let may_find = !has_found && other.spec.aim_image_name == *image;
+                (is_resolved || may_find) && would_make_it(other)
             }
         }
     })

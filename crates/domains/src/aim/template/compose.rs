@@ -269,7 +269,9 @@ impl<K: TemplateKind> Asking<'_, K> {
                 Failure { message: Some(message.as_str()), unread: error.is_some() }
             }
             // What could not be read may be what would tell.
-            Outcome::Unread { .. } => return self.template.status()?.discovery.clone(),
+            Outcome::Unread { .. } if !self.answers.tell_what_answered() => {
+                return self.template.status()?.discovery.clone();
+            }
             _ => return self.known().cloned(),
         };
         let (job, wanted) = (self.job()?, self.wanted?);

@@ -42,19 +42,23 @@ pub(super) fn remembered<K: TemplateKind>(
     served: Option<&str>,
     present: Option<&str>,
 ) -> Option<Discovery> {
-    let known = template.status()?.discovery.clone();
-    if !lacks_inputs(template) {
-        return known;
+    let status = template.status()?;
+    if is_refused(status) {
+        // So that it is known whatever becomes of the state that spoke against it.
+        return Some(Discovery::default());
     }
-    let counted = template.status()?.status.as_deref() == Some(Phase::Available.as_str());
+    if !lacks_inputs(template) {
+        return status.discovery.clone();
+    }
+    let counted = status.status.as_deref() == Some(Phase::Available.as_str());
     let answered_by = served.or(present.filter(|_| counted));
     let inputs = answered_by.map_or(UNKNOWN.to_owned(), |image| inputs(template, image));
-    Some(Discovery { inputs: Some(inputs), ..known.unwrap_or_default() })
+    Some(Discovery { inputs: Some(inputs), ..Discovery::default() })
 }
 
 /// Whether there is an answer of which is not stored to what.
 pub(super) fn lacks_inputs<K: TemplateKind>(template: &K) -> bool {
-    template.status().is_some_and(|status| !has_inputs(status) && is_said(status))
+    template.status().is_some_and(is_said)
 }
 
 fn has_inputs(status: &TemplateStatus) -> bool {
@@ -71,21 +75,29 @@ pub(super) fn has_answer(status: Option<&TemplateStatus>) -> bool {
     status.is_some_and(|status| has_inputs(status) || is_said(status))
 }
 
-/// Whether a status without inputs tells of an answer. What was asked after it, to no effect or none yet,
-/// may have been another image.
+/// Whether a status of a predecessor, who kept no record, tells of an answer. What was asked after it,
+/// to no effect or none yet, may have been another image.
 fn is_said(status: &TemplateStatus) -> bool {
-    let is_failed = status.status.as_deref() == Some(Phase::Failed.as_str());
-    has_traces(status) && !is_failed && discovered(status) != Some(Status::False)
+    is_of_a_predecessor(status) && has_traces(status) && !is_spoken_against(status)
 }
 
 /// Whether a predecessor's answer is there and does not count.
-pub(super) fn is_refused(status: &TemplateStatus) -> bool {
-    has_traces(status) && !has_answer(Some(status))
+fn is_refused(status: &TemplateStatus) -> bool {
+    is_of_a_predecessor(status) && has_traces(status) && is_spoken_against(status)
+}
+
+fn is_of_a_predecessor(status: &TemplateStatus) -> bool {
+    status.discovery.is_none()
+}
+
+fn is_spoken_against(status: &TemplateStatus) -> bool {
+    let is_failed = status.status.as_deref() == Some(Phase::Failed.as_str());
+    is_failed || discovered(status) == Some(Status::False)
 }
 
 /// That it is Available does not outlive the loss of the image; what was discovered does. An empty
 /// profile was there before any answer.
-fn has_traces(status: &TemplateStatus) -> bool {
+pub(super) fn has_traces(status: &TemplateStatus) -> bool {
     let nothing = Profile { metadata: Some(ProfileMetadata::default()), ..Profile::default() };
     let has_profile = |profile: &Profile| *profile != nothing && *profile != Profile::default();
     status.status.as_deref() == Some(Phase::Available.as_str())

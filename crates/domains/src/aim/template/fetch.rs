@@ -44,6 +44,13 @@ pub struct Answers {
     pub(super) users: Option<Users>,
 }
 
+impl Answers {
+    /// Whether nothing is missing that could show to what an answer was one.
+    pub(super) fn tell_what_answered(&self) -> bool {
+        self.images.resolve().is_ok() && self.served.error().is_none()
+    }
+}
+
 pub(super) fn scope<K: TemplateKind>(template: &K) -> Scope {
     match template.meta().namespace {
         Some(_) => Scope::Namespaced,

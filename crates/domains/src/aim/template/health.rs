@@ -11,7 +11,7 @@ use windlass_engine::kind::Scope;
 use windlass_engine::state::{FailureWords, Manual, State, Told};
 
 use super::compose::{Observed, Outcome};
-use super::discovery::{has_answer, is_refused};
+use super::discovery::{has_answer, has_traces};
 use super::fetch::scope;
 use super::{news, reasons};
 
@@ -59,12 +59,6 @@ pub(super) fn health<K: TemplateKind>(template: &K, observed: &Observed) -> Heal
             conditions.set(update.with(Observability::silent()));
         }
     }
-    if !observed.answer.is_given && template.status().is_some_and(is_refused) {
-        // Whatever becomes of the state that spoke against it.
-        if conditions.get(DISCOVERED).is_none_or(|told| told.status != Status::False) {
-            conditions.set(not_discovered().with(Observability::silent()));
-        }
-    }
     let (state, told) = judge(template, observed);
     let is_failing = told.iter().any(|update| update.type_ == FAILURE);
     for update in told {
@@ -106,7 +100,9 @@ pub(in crate::aim) fn is_hopeless(status: Option<&TemplateStatus>) -> bool {
     let is = |phase: Phase| status.status.as_deref() == Some(phase.as_str());
     // Degraded is what has no image; another base may name another.
     let is_lost = is(Phase::Degraded) || is(Phase::Failed) && has_failed_for_good(status);
-    !has_answer(Some(status)) && (is_lost || is_held_up && is(Phase::Progressing))
+    // What a predecessor was told may still be served, also if it does not count any more.
+    let is_empty = !has_answer(Some(status)) && !has_traces(status);
+    is_empty && (is_lost || is_held_up && is(Phase::Progressing))
 }
 
 /// Whether what has failed is the asking itself, and not a read or write that may go well next time.

@@ -32,13 +32,37 @@ fn unset_fields_speak_by_their_type() {
         (".spec.overrides", "! jsonpath returned nil value"),
         (".spec.overrides.metric", "! jsonpath evaluation error: metric is not found"),
         (".spec.env[0].valueFrom", "! jsonpath returned nil value"),
-        (".spec.AIMImageName", "! jsonpath evaluation error: AIMImageName is not found"),
+        (".spec.AimImageName", "! jsonpath evaluation error: AimImageName is not found"),
         (".spec.", "! jsonpath evaluation error:  is not found"),
     ]);
     assert_eq!(
         single(".spec.replicas", &json!({"spec": {"replicas": null}}), &mut Work::default()),
         Err(Error::Nil)
     );
+}
+
+#[test]
+fn fields_have_the_names_of_the_original_too() {
+    let service = json!({
+        "apiVersion": "v", "metadata": { "name": "chat", "uid": "u" },
+        "spec": { "aimImageName": "tiny", "env": [{ "name": "A" }],
+            "overrides": { "gpuSelector": { "model": "x" } } },
+    });
+    for (path, value) in [
+        (".spec.AIMImageName", "tiny"),
+        (".Spec.AIMImageName", "tiny"),
+        (".ObjectMeta.UID", "u"),
+        (".metadata.Name", "chat"),
+        (".APIVersion", "v"),
+        (".Spec.Env[0].Name", "A"),
+        (".spec.Overrides.GPUSelector.Model", "x"),
+        (".Spec.RuntimeConfigName", ""),
+    ] {
+        assert_eq!(single(path, &service, &mut Work::default()).as_deref(), Ok(value), "{path}");
+    }
+    // What changes by itself is no better under another name, and keys of maps have one name only.
+    assert!(single(".Status", &service, &mut Work::default()).is_err());
+    assert!(single(".metadata.labels.Team", &service, &mut Work::default()).is_err());
 }
 
 #[test]

@@ -161,6 +161,40 @@ fn equal_overrides_of_another_image_or_base_keep_no_template() {
     }
 }
 
+/// It has found another one for the same image.
+#[test]
+fn a_service_that_has_found_another_template_keeps_none() {
+    let spec = json!({ "spec": { "templateRef": null } });
+    let other = with(named(service("wrong"), "b"), spec);
+    for status in hopeless() {
+        for (scope, count) in [("Namespace", 1), ("Cluster", 1), ("Unknown", 0)] {
+            let resolved = json!({ "name": "another-ovr-481268ea", "scope": scope });
+            let other = with(other.clone(), json!({ "status": { "resolvedTemplate": resolved } }));
+            let seen = seen_after_mending(&status, &[other]);
+            assert_eq!(deleted(&seen.plan).len(), count, "{scope}");
+        }
+    }
+}
+
+/// Its end, or that it wants something else, is no event for the one that waits.
+#[test]
+fn a_service_that_waits_for_another_looks_again() {
+    let seen = seen_after_mending(&hopeless()[0], &[named(service("wrong"), "b")]);
+    assert!(seen.plan.requeue_after.is_some_and(|after| after.as_secs() <= 60));
+    let seen = see(&service("right"), objects(&service("right")));
+    assert_eq!(seen.plan.requeue_after, None);
+}
+
+/// A server may run by what a predecessor was told, also if it does not count any more.
+#[test]
+fn what_a_predecessor_was_told_keeps_its_template() {
+    let sources = json!({ "modelSources": [{ "name": "m", "sourceUri": "hf://m", "size": "1" }] });
+    for status in hopeless() {
+        let status = with(status, sources.clone());
+        assert_eq!(deleted(&seen_after_mending(&status, &[]).plan), [""; 0], "{status}");
+    }
+}
+
 /// Whoever makes it anew wants it as it then is.
 #[test]
 fn services_of_different_minds_do_not_take_turns() {

@@ -367,6 +367,16 @@ fn what_a_predecessor_was_told_before_it_failed_or_asked_again_is_no_answer() {
     }
 }
 
+/// Section 9: a row touches only its own conditions.
+#[test]
+fn w07_that_an_answer_does_not_count_adds_nothing_to_a_row() {
+    let said = json!(answered(&template()).status.unwrap());
+    let status = json!({ "status": "Failed", "modelSources": said["modelSources"] });
+    let lost = look(&of_a_predecessor(status), &Cluster::default());
+    let types = lost.status["conditions"].as_array().unwrap().iter().map(|told| &told["type"]);
+    assert_eq!(types.collect::<Vec<_>>(), ["Failure", "Ready"]);
+}
+
 /// It wrote one before there was any answer.
 #[test]
 fn an_empty_profile_of_a_predecessor_is_no_answer() {
