@@ -3,6 +3,8 @@
 
 use std::thread;
 
+use serde_json::Value;
+
 /// As many characters as Kubernetes takes.
 const LONGEST: usize = 100_000;
 /// How often a rule may put an expression into another one.
@@ -24,6 +26,33 @@ pub(super) fn is_deep(text: &str) -> Result<bool, String> {
     match links > MOST_LINKS {
         true => Err(format!("the expression has {links} parts, the most is {MOST_LINKS}")),
         false => Ok(links > FEW_LINKS),
+    }
+}
+
+/// How much there may be of rules in one definition, in characters. Reading a rule takes long, and
+/// other writes wait for it.
+const MOST_RULES: usize = 256 * 1024;
+/// What each rule counts for besides its text.
+const RULE: usize = 64;
+
+/// Whether the rules of a definition can be read in good time.
+pub(super) fn check_amount(spec: &Value) -> Result<(), String> {
+    let (mut amount, mut left) = (0, vec![spec]);
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Array(items) => left.extend(items),
+            Value::Object(fields) => {
+                let texts = ["rule", "messageExpression"].iter();
+                let texts = texts.filter_map(|name| fields.get(*name)?.as_str());
+                amount += texts.map(|text| text.len() + RULE).sum::<usize>();
+                left.extend(fields.values());
+            }
+            _ => {}
+        }
+    }
+    match amount > MOST_RULES {
+        true => Err(format!("the rules come to {amount} characters, the most is {MOST_RULES}")),
+        false => Ok(()),
     }
 }
 

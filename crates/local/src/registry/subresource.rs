@@ -11,8 +11,10 @@ use super::{
     update::{Before, From},
 };
 use crate::{
+    builtin,
     error::{CauseReason, Error, Subject},
     store::Mode,
+    types,
 };
 
 impl Registry {
@@ -23,7 +25,8 @@ impl Registry {
         body: Body,
         write: Write,
     ) -> Result<Answer, Error> {
-        let node = body.value.pointer("/target/name").and_then(Value::as_str).unwrap_or_default();
+        let body = read_binding(body.value)?;
+        let node = body.pointer("/target/name").and_then(Value::as_str).unwrap_or_default();
         if node.is_empty() {
             let message = "Required value".into();
             return Err(target.invalid(CauseReason::Required, "target.name", message));
@@ -108,6 +111,16 @@ impl Registry {
         })
         .await
     }
+}
+
+fn read_binding(body: Value) -> Result<Value, Error> {
+    const KIND: &str = "Binding";
+    let unreadable = |text| {
+        let kind = format!("{KIND} in version \"v1\" cannot be handled as a {KIND}");
+        Error::BadRequest(format!("{kind}: {text}"))
+    };
+    let typed = types::builtin().kind("v1", KIND).ok_or(Error::NoSuchResource)?;
+    Ok(builtin::decode_kind("v1", KIND, body, typed).map_err(unreadable)?.object)
 }
 
 /// Success with nothing to add.

@@ -120,7 +120,12 @@ async fn options_that_cannot_be_read_delete_nothing() {
         let eviction = json!({"metadata": {"name": "p"}, "deleteOptions": options});
         api.post(&format!("{pods}/p/eviction"), eviction).await.fails(400, "BadRequest");
     }
-    api.get(&format!("{pods}/p")).await.is(200);
+    for target in [json!({"name": 7}), json!("n"), json!([])] {
+        let binding = json!({"metadata": {"name": "p"}, "target": target});
+        api.post(&format!("{pods}/p/binding"), binding).await.fails(400, "BadRequest");
+    }
+    let pod = api.get(&format!("{pods}/p")).await.is(200);
+    assert_eq!(pod.body["spec"].get("nodeName"), None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -96,3 +96,18 @@ async fn moves_that_nest_do_not_end_the_server() {
     api.send(Method::PATCH, &path, media, body).await.fails(422, "Invalid");
     api.get(&path).await.is(200);
 }
+
+#[tokio::test]
+async fn many_rules_keep_nobody_waiting() {
+    let api = Api::new().await;
+    let start = Instant::now();
+    let property = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self > 0"}]});
+    for (count, code) in [(20_000, 422), (500, 201)] {
+        let properties = (0..count).map(|at| (format!("p{at}"), property.clone()));
+        let mut definition = definition();
+        definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] =
+            json!({"type": "object", "properties": Value::Object(properties.collect())});
+        api.post(DEFINITIONS, definition).await.is(code);
+    }
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+}

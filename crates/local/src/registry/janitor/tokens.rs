@@ -98,6 +98,6 @@ fn mark<'a>(secret: &'a Object, name: &str) -> &'a str {
 }
 
 fn is_filled(secret: &Value) -> bool {
-    let has = |name: &&str| secret.get("data").is_some_and(|data| data.get(name).is_some());
-    ["token", "ca.crt", "namespace"].iter().all(|name| has(&name))
+    let has = |name: &str| secret.get("data").is_some_and(|data| data.get(name).is_some());
+    has("token") && has("ca.crt") && has("namespace")
 }
