@@ -1,4 +1,12 @@
-//! Who could serve a request.
+//! Who could serve a request, and how busy each is.
+
+mod file;
+mod pool;
+mod state;
+
+pub use file::{FileError, read_file};
+pub(crate) use pool::{Member, Pool};
+pub(crate) use state::{Cache, Load, Lora, State};
 
 use std::{
     collections::BTreeMap,
@@ -42,3 +50,13 @@ impl Pod {
         ports.iter().enumerate().map(endpoint).collect()
     }
 }
+
+impl Endpoint {
+    /// What session tokens name.
+    pub(crate) fn full_name(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

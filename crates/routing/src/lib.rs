@@ -10,6 +10,14 @@ pub mod endpoint;
 pub mod picker;
 pub mod scrape;
 
+mod hash;
+mod json;
+mod prefix;
+mod prompt;
+mod random;
+mod scan;
+mod score;
+
 pub use body::Body;
 pub use config::Config;
 pub use endpoint::Endpoint;

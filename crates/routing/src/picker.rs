@@ -1,18 +1,43 @@
 //! The decision.
 //!
-//! It does no I/O and takes the time from its caller.
+//! It does no I/O and takes the time from its caller. The adapters around it (the gateway, ext-proc)
+//! make three calls: [`Picker::pick`], then on the [`Open`] request what the answer brings, and its end.
+
+mod admission;
+mod cycle;
+mod filter;
+mod headers;
+mod open;
+mod schedule;
+#[cfg(test)]
+mod tests;
+mod view;
 
 use std::{
     net::SocketAddr,
     ops::Range,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use tokio::sync::Notify;
 
-use crate::{body::Body, config::Config, endpoint::Endpoint};
+pub use admission::{Objectives, Rewrite, RewriteRule};
+pub use open::{Cause, Open};
+
+use crate::{
+    body::Body,
+    config::{Config, Dialect},
+    endpoint::{Endpoint, Member, Pool},
+    prefix::Index,
+    random::{self, Random},
+};
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -37,9 +62,34 @@ impl Default for Settings {
 pub struct Picker(Arc<Inner>);
 
 struct Inner {
-    _config: Config,
-    _settings: Settings,
+    config: Config,
+    settings: Settings,
+    seed: u64,
+    requests: AtomicU64,
+    /// Times are kept as what has passed since then.
+    began: Instant,
+    pool: Pool,
+    /// One for each producer.
+    prefixes: Vec<Index>,
+    /// One for each scorer; most keep nothing.
+    used: Vec<cycle::Used>,
+    timeouts: open::Timeouts,
+    objectives: ArcSwap<Objectives>,
+    rewrites: ArcSwap<Vec<Rewrite>>,
+    activity: Activity,
 }
+
+/// What the scraper goes by.
+struct Activity {
+    /// When the last request came, in nanoseconds.
+    last: AtomicU64,
+    /// How often figures are read at the moment, in nanoseconds.
+    rhythm: AtomicU64,
+    woken: Notify,
+}
+
+/// After this long without a request the pool is at rest.
+pub(crate) const RESTS_AFTER: Duration = Duration::from_secs(5);
 
 /// A request as the picker sees it.
 #[derive(Clone, Copy)]
@@ -74,41 +124,9 @@ pub struct ModelEdit {
     pub text: Bytes,
 }
 
-/// A request that was sent to an endpoint. Dropping it counts as [`Cause::Aborted`].
-pub struct Open {
-    _picker: Picker,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    Completed,
-    /// The client has gone, or the endpoint failed.
-    Aborted,
-}
-
-impl Open {
-    /// The endpoint that answers, when it is not the first of the list.
-    pub fn served_by(&mut self, _endpoint: SocketAddr) {}
-
-    /// The headers of the answer have come. Returns those to set for the client.
-    pub fn on_headers(
-        &mut self,
-        _status: StatusCode,
-        _headers: &HeaderMap,
-        _now: Instant,
-    ) -> Vec<(HeaderName, HeaderValue)> {
-        Vec::new()
-    }
-
-    /// A chunk of the answer. It only looks for figures of use.
-    pub fn on_chunk(&mut self, _chunk: &[u8], _now: Instant) {}
-
-    pub fn done(self, _cause: Cause, _now: Instant) {}
-}
-
 /// The request cannot be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("inference gateway: {code} - {message}")]
+#[error("{} {code} - {message}", prefix(*.dialect))]
 pub struct Refused {
     pub status: StatusCode,
     /// `BadRequest`, `ServiceUnavailable`, `InferencePoolResourceExhausted` or `Internal`.
@@ -116,6 +134,14 @@ pub struct Refused {
     pub message: String,
     /// For the header `x-llm-d-request-dropped-reason`.
     pub dropped: Option<&'static str>,
+    pub dialect: Dialect,
+}
+
+fn prefix(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Gaie => "inference gateway:",
+        Dialect::LlmD => "inference error:",
+    }
 }
 
 impl Refused {
@@ -127,18 +153,164 @@ impl Refused {
 
 impl Picker {
     pub fn new(config: Config, settings: Settings) -> Self {
-        Self(Arc::new(Inner { _config: config, _settings: settings }))
+        let activity = Activity {
+            last: AtomicU64::new(0),
+            rhythm: AtomicU64::new(nanos(settings.refresh)),
+            woken: Notify::new(),
+        };
+        Self(Arc::new(Inner {
+            seed: settings.seed.unwrap_or_else(random::system_seed),
+            requests: AtomicU64::new(0),
+            began: Instant::now(),
+            pool: Pool::default(),
+            prefixes: config.producers.iter().map(|_| Index::default()).collect(),
+            used: config.scorers.iter().map(|_| cycle::Used::default()).collect(),
+            timeouts: open::Timeouts::of(&config),
+            objectives: ArcSwap::default(),
+            rewrites: ArcSwap::default(),
+            activity,
+            config,
+            settings,
+        }))
     }
 
     /// The ready endpoints of the pool, all of them. Those that stay keep their figures.
-    pub fn set_endpoints(&self, _endpoints: Vec<Endpoint>) {}
+    pub fn set_endpoints(&self, endpoints: Vec<Endpoint>) {
+        self.0.pool.replace(endpoints, |state| {
+            self.0.prefixes.iter().for_each(|index| index.clear(state.slot));
+            self.0.used.iter().for_each(|used| used.forget(state.slot));
+        });
+        self.0.activity.woken.notify_waiters();
+    }
 
-    pub fn pick(&self, _request: &Request<'_>) -> Result<Picked, Refused> {
-        Err(Refused {
-            status: StatusCode::SERVICE_UNAVAILABLE,
-            code: "ServiceUnavailable",
-            message: "failed to find candidate pods for serving the request".into(),
-            dropped: Some("rejected-no-endpoints"),
+    /// As they were last set.
+    pub fn endpoints(&self) -> Vec<Endpoint> {
+        let snapshot = self.0.pool.snapshot();
+        snapshot.members.iter().map(|member| member.endpoint.clone()).collect()
+    }
+
+    /// The priorities of the pool's InferenceObjectives, by name.
+    pub fn set_objectives(&self, objectives: Objectives) {
+        self.0.objectives.store(Arc::new(objectives));
+    }
+
+    /// The InferenceModelRewrites of the pool.
+    pub fn set_rewrites(&self, rewrites: Vec<Rewrite>) {
+        self.0.rewrites.store(Arc::new(rewrites));
+    }
+
+    pub fn pick(&self, request: &Request<'_>) -> Result<Picked, Refused> {
+        self.0.notice(request.now);
+        self.0.timeouts.expire(request.now);
+        let number = self.0.requests.fetch_add(1, Relaxed);
+        let mut random = Random::of(self.0.seed, number);
+        let everyone = self.0.pool.snapshot();
+        let members = &everyone.members;
+        let candidates = self.0.candidates(members, request.subset);
+        let Some(body) = request.body else {
+            return self.without_body(request, members, &candidates, &mut random);
+        };
+        let limit = self.0.kept_bytes(&candidates);
+        let view = view::read(&self.0, request, body, limit, &mut random)?;
+        if view.priority < 0 && self.0.is_saturated(&candidates, request.now) {
+            return Err(self.0.refuse_saturated());
+        }
+        if candidates.is_empty() {
+            return Err(self.0.refuse_no_candidates());
+        }
+        let scheduled = schedule::run(&self.0, &view, &candidates, members, &mut random)?;
+        let open = Open::begin(self, &scheduled, request.now);
+        Ok(Picked {
+            destinations: scheduled.destinations.clone(),
+            set_headers: headers::set(request, &scheduled, view.length(body), &mut random),
+            remove_headers: headers::removed(request.headers, &scheduled),
+            model_edit: view.model_edit,
+            open,
         })
     }
+
+    /// Nothing is known of what is asked for, so chance decides.
+    fn without_body(
+        &self,
+        request: &Request<'_>,
+        members: &[Arc<Member>],
+        candidates: &[Arc<Member>],
+        random: &mut Random,
+    ) -> Result<Picked, Refused> {
+        let inner = &self.0;
+        let from = if inner.settings.go_compat { members } else { candidates };
+        let decode = |member: &&Arc<Member>| {
+            inner.settings.go_compat || filter::decodes(&member.endpoint, inner.config.dialect)
+        };
+        let mut fit: Vec<&Arc<Member>> = from.iter().filter(decode).collect();
+        if fit.is_empty() {
+            fit = from.iter().collect();
+        }
+        let Some(chosen) = fit.get(random.below(fit.len())) else {
+            return Err(inner.refuse_empty_pool());
+        };
+        let address = chosen.endpoint.address;
+        let scheduled = schedule::Scheduled::to(address, (*chosen).clone());
+        let open = Open::begin(self, &scheduled, request.now);
+        Ok(Picked {
+            destinations: vec![address],
+            set_headers: headers::set(request, &scheduled, None, random),
+            remove_headers: headers::removed(request.headers, &scheduled),
+            model_edit: None,
+            open,
+        })
+    }
+
+    pub(crate) fn members(&self) -> Vec<Arc<Member>> {
+        self.0.pool.snapshot().members.clone()
+    }
+
+    /// Since the picker began.
+    pub(crate) fn since(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.0.began)
+    }
+
+    /// Whether no request has come for a while.
+    pub(crate) fn rests(&self, now: Instant) -> bool {
+        let last = self.0.activity.last.load(Relaxed);
+        last == 0 || self.since(now).saturating_sub(Duration::from_nanos(last)) > RESTS_AFTER
+    }
+
+    /// Becomes ready with the first request after a rest, and when the endpoints change.
+    pub(crate) fn woken(&self) -> tokio::sync::futures::Notified<'_> {
+        self.0.activity.woken.notified()
+    }
+
+    /// How often the figures are read from now on.
+    pub(crate) fn set_rhythm(&self, interval: Duration) {
+        self.0.activity.rhythm.store(nanos(interval), Relaxed);
+    }
+}
+
+impl Inner {
+    /// A request has come.
+    fn notice(&self, now: Instant) {
+        let now = nanos(now.saturating_duration_since(self.began)).max(1);
+        let before = self.activity.last.swap(now, Relaxed);
+        if before == 0 || now.saturating_sub(before) > nanos(RESTS_AFTER) {
+            self.activity.woken.notify_waiters();
+        }
+    }
+
+    /// Those that the subset allows. It is compared by address, whatever the port.
+    fn candidates(&self, members: &[Arc<Member>], subset: Option<&[String]>) -> Vec<Arc<Member>> {
+        let Some(subset) = subset.filter(|_| self.settings.subset) else { return members.to_vec() };
+        let address = |item: &String| {
+            let address = item.rsplit_once(':').map_or(item.as_str(), |(address, _)| address);
+            let address = address.strip_prefix('[').unwrap_or(address);
+            address.strip_suffix(']').unwrap_or(address).parse().ok()
+        };
+        let allowed: Vec<std::net::IpAddr> = subset.iter().filter_map(address).collect();
+        let fits = |member: &&Arc<Member>| allowed.contains(&member.endpoint.address.ip());
+        members.iter().filter(fits).cloned().collect()
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
