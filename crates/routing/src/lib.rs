@@ -12,11 +12,13 @@ pub mod scrape;
 
 mod hash;
 mod json;
+mod metrics;
 mod prefix;
 mod prompt;
 mod random;
 mod scan;
 mod score;
+mod usage;
 
 pub use body::Body;
 pub use config::Config;

@@ -35,6 +35,7 @@ use crate::{
     body::Body,
     config::{Config, Dialect},
     endpoint::{Endpoint, Member, Pool},
+    metrics::{Metrics, Models, PoolFigures},
     prefix::Index,
     random::{self, Random},
 };
@@ -49,11 +50,19 @@ pub struct Settings {
     pub subset: bool,
     /// How often the figures are read while requests flow.
     pub refresh: Duration,
+    /// The name of the pool, for its metrics.
+    pub pool: String,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { go_compat: false, seed: None, subset: true, refresh: Duration::from_millis(50) }
+        Self {
+            go_compat: false,
+            seed: None,
+            subset: true,
+            refresh: Duration::from_millis(50),
+            pool: String::new(),
+        }
     }
 }
 
@@ -77,6 +86,7 @@ struct Inner {
     objectives: ArcSwap<Objectives>,
     rewrites: ArcSwap<Vec<Rewrite>>,
     activity: Activity,
+    metrics: Metrics,
 }
 
 /// What the scraper goes by.
@@ -90,6 +100,9 @@ struct Activity {
 
 /// After this long without a request the pool is at rest.
 pub(crate) const RESTS_AFTER: Duration = Duration::from_secs(5);
+
+/// Figures older than this do not make an endpoint count as ready in the metrics.
+const FRESH: Duration = Duration::from_secs(2);
 
 /// A request as the picker sees it.
 #[derive(Clone, Copy)]
@@ -169,6 +182,7 @@ impl Picker {
             objectives: ArcSwap::default(),
             rewrites: ArcSwap::default(),
             activity,
+            metrics: Metrics::default(),
             config,
             settings,
         }))
@@ -210,23 +224,43 @@ impl Picker {
         let Some(body) = request.body else {
             return self.without_body(request, members, &candidates, &mut random);
         };
+        let metrics = &self.0.metrics;
         let limit = self.0.kept_bytes(&candidates);
-        let view = view::read(&self.0, request, body, limit, &mut random)?;
-        if view.priority < 0 && self.0.is_saturated(&candidates, request.now) {
-            return Err(self.0.refuse_saturated());
-        }
-        if candidates.is_empty() {
-            return Err(self.0.refuse_no_candidates());
-        }
-        let scheduled = schedule::run(&self.0, &view, &candidates, members, &mut random)?;
-        let open = Open::begin(self, &scheduled, request.now);
+        let view = view::read(&self.0, request, body, limit, &mut random)
+            .inspect_err(|refused| metrics.failed(&Models::default(), refused.code))?;
+        let models = metrics.models(&view.incoming, &view.model);
+        let scheduled = self
+            .schedule(&view, request.now, &candidates, members, &mut random)
+            .inspect_err(|refused| metrics.failed(&models, refused.code))?;
+        metrics.began(&models, body.len());
         Ok(Picked {
             destinations: scheduled.destinations.clone(),
             set_headers: headers::set(request, &scheduled, view.length(body), &mut random),
             remove_headers: headers::removed(request.headers, &scheduled),
             model_edit: view.model_edit,
-            open,
+            open: Open::begin(self, &scheduled, Some(models), request.now),
         })
+    }
+
+    fn schedule(
+        &self,
+        view: &view::View<'_>,
+        now: Instant,
+        candidates: &[Arc<Member>],
+        members: &[Arc<Member>],
+        random: &mut Random,
+    ) -> Result<schedule::Scheduled, Refused> {
+        if view.priority < 0 && self.0.is_saturated(candidates, now) {
+            return Err(self.0.refuse_saturated());
+        }
+        if candidates.is_empty() {
+            return Err(self.0.refuse_no_candidates());
+        }
+        // The only clock read here: no decision depends on it.
+        let before = Instant::now();
+        let scheduled = schedule::run(&self.0, view, candidates, members, random);
+        self.0.metrics.scheduled(scheduled.is_ok(), before.elapsed().as_secs_f64());
+        scheduled
     }
 
     /// Nothing is known of what is asked for, so chance decides.
@@ -251,7 +285,7 @@ impl Picker {
         };
         let address = chosen.endpoint.address;
         let scheduled = schedule::Scheduled::to(address, (*chosen).clone());
-        let open = Open::begin(self, &scheduled, request.now);
+        let open = Open::begin(self, &scheduled, None, request.now);
         Ok(Picked {
             destinations: vec![address],
             set_headers: headers::set(request, &scheduled, None, random),
@@ -259,6 +293,31 @@ impl Picker {
             model_edit: None,
             open,
         })
+    }
+
+    /// All that is counted, in the text form of Prometheus.
+    pub fn metrics(&self, now: Instant) -> String {
+        self.0.metrics.text(&self.pool_figures(self.since(now)))
+    }
+
+    fn pool_figures(&self, now: Duration) -> PoolFigures {
+        let snapshot = self.0.pool.snapshot();
+        let members = &snapshot.members;
+        let loads: Vec<_> = members.iter().map(|member| member.state.load()).collect();
+        let count = loads.len().max(1);
+        let fresh = |member: &&Arc<Member>| {
+            member.state.updated().is_some_and(|at| now.saturating_sub(at) <= FRESH)
+        };
+        let name = |member: &Arc<Member>| member.endpoint.name.clone();
+        let waiting = loads.iter().map(|load| i64::from(load.waiting));
+        PoolFigures {
+            name: self.0.settings.pool.clone(),
+            kv_cache: loads.iter().map(|load| load.kv).sum::<f64>() / count as f64,
+            queue: waiting.clone().sum::<i64>() / i64::try_from(count).unwrap_or(i64::MAX),
+            ready: i64::try_from(members.iter().filter(fresh).count()).unwrap_or(i64::MAX),
+            queues: members.iter().map(name).zip(waiting).collect(),
+            prefixes: self.0.prefixes.iter().map(Index::hashes).sum(),
+        }
     }
 
     pub(crate) fn members(&self) -> Vec<Arc<Member>> {

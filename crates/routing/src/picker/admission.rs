@@ -35,22 +35,22 @@ pub struct RewriteRule {
     pub targets: Vec<(String, u32)>,
 }
 
-/// The name that a model goes by, if a rule says so. Exact rules go before those for any model, and
-/// among those the oldest object.
+/// The rewrite that fits, and the name that the model goes by from then on. Exact rules go before
+/// those for any model, and among equals the oldest object.
 pub(super) fn rewritten<'r>(
     rewrites: &'r [Rewrite],
     model: &str,
     random: &mut Random,
-) -> Option<&'r str> {
-    let rules = rewrites
-        .iter()
-        .flat_map(|rewrite| rewrite.rules.iter().map(move |rule| (&rewrite.created, rule)));
-    let fitting = rules.filter_map(|(created, rule)| {
+) -> Option<(&'r str, &'r str)> {
+    let rules =
+        rewrites.iter().flat_map(|rewrite| rewrite.rules.iter().map(move |rule| (rewrite, rule)));
+    let fitting = rules.filter_map(|(rewrite, rule)| {
         let exact = rule.models.iter().any(|name| name == model);
-        (exact || rule.models.is_empty()).then_some((!exact, created, rule))
+        (exact || rule.models.is_empty()).then_some((!exact, rewrite, rule))
     });
-    let (.., rule) = fitting.min_by_key(|(generic, created, _)| (*generic, *created))?;
-    weighted(&rule.targets, random)
+    let (_, rewrite, rule) =
+        fitting.min_by_key(|(generic, rewrite, _)| (*generic, &rewrite.created))?;
+    weighted(&rule.targets, random).map(|target| (rewrite.name.as_str(), target))
 }
 
 /// Chance by weight; without any weight all are alike.

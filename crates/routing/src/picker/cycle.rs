@@ -210,6 +210,12 @@ impl<'a> Cycle<'a> {
 
     /// The request goes to these: they will know the prompt.
     pub(super) fn remember(&self, primary: Option<usize>, prefill: Option<usize>) {
+        if let Some(member) = primary.and_then(|number| self.candidates.get(number)) {
+            for seen in self.seen.iter().flatten() {
+                let matched = seen.matches.scored.get(member.state.slot).copied().unwrap_or(0);
+                self.inner.metrics.prefix(matched as usize, seen.total, seen.blocks.bytes());
+            }
+        }
         let endpoints = [primary, prefill].into_iter().flatten();
         for member in endpoints.filter_map(|number| self.candidates.get(number)) {
             let state = &member.state;

@@ -17,6 +17,8 @@ use super::{Picker, headers, schedule::Scheduled};
 use crate::{
     config::{Config, Scorer},
     endpoint::{Member, State},
+    metrics::{Ended, Models},
+    usage::Probe,
 };
 
 /// A request that was sent to an endpoint. Dropping it counts as [`Cause::Aborted`].
@@ -26,6 +28,11 @@ pub struct Open {
     /// Destinations with who stands behind them.
     endpoints: Vec<(SocketAddr, Arc<Member>)>,
     served: usize,
+    /// `None` for a request without body, which is not counted by model.
+    models: Option<Models>,
+    began: Instant,
+    probe: Probe,
+    bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,14 +93,28 @@ impl Timeouts {
 }
 
 impl Open {
-    pub(super) fn begin(picker: &Picker, scheduled: &Scheduled, now: Instant) -> Self {
+    pub(super) fn begin(
+        picker: &Picker,
+        scheduled: &Scheduled,
+        models: Option<Models>,
+        now: Instant,
+    ) -> Self {
         let first = scheduled.endpoints.first().into_iter().chain(&scheduled.prefill);
         let states: Vec<Arc<State>> = first.map(|member| member.state.clone()).collect();
         states.iter().for_each(|state| state.begin());
         let counted = Arc::new(Counted { states, closed: AtomicBool::new(false) });
         picker.0.timeouts.add(&counted, now);
         let endpoints = scheduled.destinations.iter().copied().zip(scheduled.endpoints.clone());
-        Self { picker: picker.clone(), counted, endpoints: endpoints.collect(), served: 0 }
+        Self {
+            picker: picker.clone(),
+            counted,
+            endpoints: endpoints.collect(),
+            served: 0,
+            models,
+            began: now,
+            probe: Probe::default(),
+            bytes: 0,
+        }
     }
 
     /// The endpoint that answers, when it is not the first of the list.
@@ -105,11 +126,14 @@ impl Open {
     /// The headers of the answer have come. Returns those to set for the client.
     pub fn on_headers(
         &mut self,
-        _status: StatusCode,
+        status: StatusCode,
         _headers: &HeaderMap,
         _now: Instant,
     ) -> Vec<(HeaderName, HeaderValue)> {
         let mut set = Vec::new();
+        if let Some(models) = self.models.as_ref().filter(|_| !status.is_success()) {
+            self.picker.0.metrics.failed(models, "ModelServerError");
+        }
         let Some((address, member)) = self.endpoints.get(self.served) else { return set };
         let config = &self.picker.0.config;
         let mut put = |name, text: &str| {
@@ -125,15 +149,30 @@ impl Open {
     }
 
     /// A chunk of the answer. It only looks for figures of use.
-    pub fn on_chunk(&mut self, _chunk: &[u8], _now: Instant) {}
+    pub fn on_chunk(&mut self, chunk: &[u8], _now: Instant) {
+        self.bytes += chunk.len() as u64;
+        if self.models.is_some() {
+            self.probe.feed(chunk);
+        }
+    }
 
-    pub fn done(self, _cause: Cause, _now: Instant) {
-        drop(self);
+    pub fn done(self, cause: Cause, now: Instant) {
+        if let Some(models) = self.models.as_ref().filter(|_| cause == Cause::Completed) {
+            let ended = Ended {
+                seconds: now.saturating_duration_since(self.began).as_secs_f64(),
+                response_bytes: self.bytes,
+                usage: self.probe.usage(),
+            };
+            self.picker.0.metrics.completed(models, ended);
+        }
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
         self.counted.close();
+        if let Some(models) = &self.models {
+            self.picker.0.metrics.closed(models);
+        }
     }
 }

@@ -52,6 +52,7 @@ pub(super) fn run(
             })?;
             let first = decoders.first().copied();
             let split = first.is_some_and(|first| splits(&cycle, *decider, first));
+            inner.metrics.decided(&view.model, split);
             let chosen = if split { named(&mut cycle, prefill) } else { None };
             (decoders, chosen.map(|chosen| (prefill.as_str(), chosen)))
         }

@@ -16,6 +16,8 @@ use crate::{
 
 pub(super) struct View<'a> {
     pub(super) headers: &'a HeaderMap,
+    /// As the request names it.
+    pub(super) incoming: String,
     /// The name that the engine will be given. Empty where the request names none.
     pub(super) model: String,
     pub(super) salt: Vec<u8>,
@@ -75,6 +77,7 @@ pub(super) fn read<'a>(
         priority: objective.and_then(|name| objectives.get(name)).copied().unwrap_or(0),
         model_edit: model_edit(body, incoming.as_deref(), target.as_deref()),
         model: target.unwrap_or_default(),
+        incoming: incoming.unwrap_or_default(),
     })
 }
 
@@ -102,8 +105,11 @@ fn text(body: &Body, member: Member) -> Option<Cow<'_, [u8]>> {
 fn target(inner: &Inner, headers: &HeaderMap, incoming: &str, random: &mut Random) -> String {
     let rewrites = inner.rewrites.load();
     let asked = headers::last(headers, &headers::REWRITE).filter(|name| !name.is_empty());
-    let ruled = admission::rewritten(&rewrites, incoming, random);
-    ruled.or(asked).unwrap_or(incoming).to_owned()
+    if let Some((rule, target)) = admission::rewritten(&rewrites, incoming, random) {
+        inner.metrics.rewritten(rule, incoming, target);
+        return target.to_owned();
+    }
+    asked.unwrap_or(incoming).to_owned()
 }
 
 fn model_edit(body: &Body, incoming: Option<&str>, target: Option<&str>) -> Option<ModelEdit> {

@@ -91,7 +91,16 @@ impl Index {
         }
     }
 
+    /// Known hashes.
+    pub(crate) fn hashes(&self) -> usize {
+        let size = |shard: &Mutex<Shard>| {
+            shard.lock().unwrap_or_else(PoisonError::into_inner).entries.len()
+        };
+        self.shards.iter().map(size).sum()
+    }
+
     /// Pairs of hash and endpoint.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner).clone();
         let size = |slot: &Arc<Mutex<Option<Lru>>>| {

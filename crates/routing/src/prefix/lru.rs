@@ -33,6 +33,7 @@ impl Lru {
         Self { nodes: Vec::new(), table: vec![NONE; 16], capacity, newest: NONE, oldest: NONE }
     }
 
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -72,7 +73,7 @@ impl Lru {
     }
 
     #[cfg(test)]
-    pub(super) fn from_oldest(&self) -> Vec<u64> {
+    pub(super) fn oldest_first(&self) -> Vec<u64> {
         let mut at = self.oldest;
         std::iter::from_fn(|| {
             let node = self.nodes.get(at as usize)?;

@@ -97,7 +97,7 @@ proptest! {
             let evicted = (queue.len() > capacity).then(|| queue.pop_front()).flatten();
             let want = if known { Touched::Known } else { Touched::Added { evicted } };
             prop_assert_eq!(lru.touch(hash), want);
-            prop_assert_eq!(lru.from_oldest(), Vec::from(queue.clone()));
+            prop_assert_eq!(lru.oldest_first(), Vec::from(queue.clone()));
         }
     }
 

@@ -39,6 +39,13 @@ fn a_cold_prompt_is_prefilled_elsewhere_and_a_known_one_is_not() {
     let prompt = "p".repeat(1024);
     assert!(split(&bench, &prompt));
     assert!(!split(&bench, &prompt));
+    let metrics = bench.picker.metrics(bench.now);
+    for decision in ["prefill-decode", "decode-only"] {
+        let line = format!(
+            "llm_d_inference_scheduler_pd_decision_total{{model_name=\"m\",decision_type=\"{decision}\"}} 1\n"
+        );
+        assert!(metrics.contains(&line), "{metrics}");
+    }
     // Both stages know it now.
     assert_eq!(bench.picker.0.prefixes[0].len(), 32);
     assert!(!split(&bench, &format!("{prompt}{}", "q".repeat(60))));

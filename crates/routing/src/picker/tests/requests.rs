@@ -287,6 +287,42 @@ fn the_first_request_after_a_rest_wakes_the_scraper() {
     }
 }
 
+#[test]
+fn what_happened_can_be_counted() {
+    let mut bench = default().loads(&[(3, 0.25), (0, 0.75)]);
+    bench.header("x-gateway-model-name-rewrite", "t");
+    let mut picked = bench.pick(&prompt_of("x"));
+    let shows = |line: &str| {
+        let text = bench.picker.metrics(bench.now);
+        assert!(text.lines().any(|other| other == line), "{line}\n{text}");
+    };
+    let models = "model_name=\"m\",target_model_name=\"t\"";
+    shows("inference_objective_running_requests{model_name=\"m\"} 1");
+    shows(&format!("inference_objective_request_total{{{models}}} 1"));
+    shows("inference_pool_average_kv_cache_utilization{name=\"\"} 0.5");
+    shows("inference_pool_average_queue_size{name=\"\"} 1");
+    shows("inference_pool_ready_pods{name=\"\"} 2");
+    shows("inference_pool_per_pod_queue_size{name=\"\",model_server_pod=\"A\"} 3");
+    picked.open.on_headers(StatusCode::OK, &HeaderMap::new(), bench.now);
+    picked.open.on_chunk(b"{\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4}}", bench.now);
+    picked.open.done(Cause::Completed, bench.now + Duration::from_secs(2));
+    shows("inference_objective_running_requests{model_name=\"m\"} 0");
+    shows(&format!("inference_objective_request_duration_seconds_sum{{{models}}} 2.0"));
+    shows(&format!("inference_objective_output_tokens_sum{{{models}}} 4.0"));
+    let mut failing = bench.pick(&prompt_of("x"));
+    failing.open.on_headers(StatusCode::BAD_GATEWAY, &HeaderMap::new(), bench.now);
+    drop(failing);
+    shows(&format!(
+        "inference_objective_request_error_total{{{models},error_code=\"ModelServerError\"}} 1"
+    ));
+    assert!(bench.try_bytes(Some(b"{")).is_err());
+    shows(
+        "inference_objective_request_error_total{model_name=\"\",target_model_name=\"\",error_code=\"BadRequest\"} 1",
+    );
+    shows("inference_objective_running_requests{model_name=\"m\"} 0");
+    shows("inference_extension_scheduler_attempts_total{status=\"success\"} 2");
+}
+
 proptest! {
     #[test]
     fn no_request_makes_the_picker_fail(
