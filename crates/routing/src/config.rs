@@ -33,6 +33,7 @@ pub struct Config {
     pub(crate) prepare_data: bool,
     pub(crate) producers: Vec<Producer>,
     pub(crate) scorers: Vec<Scorer>,
+    pub(crate) scorer_names: Vec<Named>,
     /// At least one.
     pub(crate) profiles: Vec<Profile>,
     pub(crate) handler: Handler,
@@ -45,13 +46,29 @@ pub struct Config {
     pub(crate) warnings: Vec<String>,
 }
 
+/// A plugin by what it is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+}
+
+impl Named {
+    /// The type is its name unless another is given.
+    fn by_type(kind: &str) -> Self {
+        Self { kind: kind.into(), name: kind.into() }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Profile {
     pub(crate) name: String,
     pub(crate) filters: Vec<Filter>,
+    pub(crate) filter_names: Vec<Named>,
     /// Numbers of scorers, with their weights.
     pub(crate) scorers: Vec<(usize, f64)>,
     pub(crate) choice: Choice,
+    pub(crate) choice_name: Named,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -228,14 +245,19 @@ impl Default for Config {
         let profile = Profile {
             name: "default".into(),
             filters: Vec::new(),
+            filter_names: Vec::new(),
             scorers: vec![(0, 2.0), (1, 2.0), (2, 3.0)],
             choice: Choice { by: By::MaxScore, endpoints: 1 },
+            choice_name: Named::by_type("max-score-picker"),
         };
         Self {
             dialect: Dialect::Gaie,
             prepare_data: false,
             producers: vec![Producer::gaie("prefix-cache-scorer")],
             scorers,
+            scorer_names: ["queue-scorer", "kv-cache-utilization-scorer", "prefix-cache-scorer"]
+                .map(Named::by_type)
+                .to_vec(),
             profiles: vec![profile],
             handler: Handler::Single { primary_port: 0 },
             prefill_header: None,

@@ -15,6 +15,8 @@ use prometheus_client::{
     registry::{Metric, Registry},
 };
 
+use crate::config::Named;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct Models {
     pub(crate) model_name: String,
@@ -47,6 +49,13 @@ struct Pod {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Attempt {
     status: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Plugin {
+    extension_point: &'static str,
+    plugin_type: String,
+    plugin_name: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -89,6 +98,7 @@ pub(crate) struct Metrics {
     pod_queue: Family<Pod, Gauge>,
     scheduling: Histogram,
     attempts: Family<Attempt, Counter>,
+    plugins: Family<Plugin, Histogram, fn() -> Histogram>,
     prefix_size: Gauge,
     prefix_ratio: Histogram,
     prefix_bytes: Histogram,
@@ -144,7 +154,7 @@ pub(crate) struct Ended {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let histograms = Family::new_with_constructor;
+        let histograms = |buckets| -> Histograms { Family::new_with_constructor(buckets) };
         Self {
             names: Bounded::default(),
             requests: Family::default(),
@@ -163,6 +173,7 @@ impl Default for Metrics {
             pod_queue: Family::default(),
             scheduling: buckets::scheduling(),
             attempts: Family::default(),
+            plugins: Family::new_with_constructor(buckets::scheduling),
             prefix_size: Gauge::default(),
             prefix_ratio: buckets::ratio(),
             prefix_bytes: buckets::hit_bytes(),
@@ -218,6 +229,15 @@ impl Metrics {
         let status = if success { "success" } else { "failure" };
         self.attempts.get_or_create(&Attempt { status }).inc();
         self.scheduling.observe(seconds);
+    }
+
+    /// What takes the time of one plugin.
+    pub(crate) fn timer(&self, extension_point: &'static str, plugin: &Named) -> Histogram {
+        self.plugins.get_or_create_owned(&Plugin {
+            extension_point,
+            plugin_type: plugin.kind.clone(),
+            plugin_name: plugin.name.clone(),
+        })
     }
 
     /// How much of a prompt the chosen endpoint knew.
@@ -283,6 +303,7 @@ impl Metrics {
         to.pool("per_pod_queue_size", "Waiting requests of each endpoint", &self.pod_queue);
         to.extension("scheduler_e2e_duration_seconds", "Length of a decision", &self.scheduling);
         to.extension("scheduler_attempts", "Decisions by outcome", &self.attempts);
+        to.extension("plugin_duration_seconds", "Length of a plugin's work", &self.plugins);
         to.extension("prefix_indexer_size", "Known blocks of prompts", &self.prefix_size);
         to.extension("prefix_indexer_hit_ratio", "Known part of prompts", &self.prefix_ratio);
         to.extension("prefix_indexer_hit_bytes", "Known bytes of prompts", &self.prefix_bytes);

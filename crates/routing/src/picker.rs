@@ -82,6 +82,7 @@ struct Inner {
     prefixes: Vec<Index>,
     /// One for each scorer; most keep nothing.
     used: Vec<cycle::Used>,
+    timers: cycle::Timers,
     timeouts: open::Timeouts,
     objectives: ArcSwap<Objectives>,
     rewrites: ArcSwap<Vec<Rewrite>>,
@@ -171,7 +172,9 @@ impl Picker {
             rhythm: AtomicU64::new(nanos(settings.refresh)),
             woken: Notify::new(),
         };
+        let metrics = Metrics::default();
         Self(Arc::new(Inner {
+            timers: cycle::Timers::of(&config, &metrics),
             seed: settings.seed.unwrap_or_else(random::system_seed),
             requests: AtomicU64::new(0),
             began: Instant::now(),
@@ -182,7 +185,7 @@ impl Picker {
             objectives: ArcSwap::default(),
             rewrites: ArcSwap::default(),
             activity,
-            metrics: Metrics::default(),
+            metrics,
             config,
             settings,
         }))
@@ -190,11 +193,13 @@ impl Picker {
 
     /// The ready endpoints of the pool, all of them. Those that stay keep their figures.
     pub fn set_endpoints(&self, endpoints: Vec<Endpoint>) {
-        self.0.pool.replace(endpoints, |state| {
+        let changed = self.0.pool.replace(endpoints, |state| {
             self.0.prefixes.iter().for_each(|index| index.clear(state.slot));
             self.0.used.iter().for_each(|used| used.forget(state.slot));
         });
-        self.0.activity.woken.notify_waiters();
+        if changed {
+            self.0.activity.woken.notify_waiters();
+        }
     }
 
     /// As they were last set.
@@ -256,7 +261,7 @@ impl Picker {
         if candidates.is_empty() {
             return Err(self.0.refuse_no_candidates());
         }
-        // The only clock read here: no decision depends on it.
+        // Only measured: no decision depends on the clock.
         let before = Instant::now();
         let scheduled = schedule::run(&self.0, view, candidates, members, random);
         self.0.metrics.scheduled(scheduled.is_ok(), before.elapsed().as_secs_f64());

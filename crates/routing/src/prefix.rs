@@ -40,7 +40,7 @@ impl Blocks {
 
 /// The last block does not count unless it is full.
 fn whole_blocks(kept: &[u8], block: usize, start: u64) -> Vec<u64> {
-    let mut text = Vec::with_capacity(block + 8);
+    let mut text = Vec::new();
     let next = |before: &mut u64, block: &[u8]| {
         text.clear();
         text.extend_from_slice(block);

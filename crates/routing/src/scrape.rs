@@ -65,10 +65,12 @@ pub async fn run(picker: Picker, settings: Settings) {
         let rests = picker.rests(Instant::now().into_std());
         picker.set_rhythm(if rests { settings.idle } else { settings.interval });
         let members = picker.members();
-        // A member that is the same object is already being read.
-        let is_new = |member: &&Arc<Member>| !known.iter().any(|other| Arc::ptr_eq(other, member));
-        for member in members.iter().filter(is_new) {
-            tasks.spawn(tend(picker.clone(), member.clone(), settings.clone()));
+        // Labels may change, the state stays: then it is already being read.
+        let same = |one: &Member, other: &Member| Arc::ptr_eq(&one.state, &other.state);
+        for member in &members {
+            if !known.iter().any(|other| same(other, member)) {
+                tasks.spawn(tend(picker.clone(), member.clone(), settings.clone()));
+            }
         }
         known = members;
         while tasks.try_join_next().is_some() {}
@@ -87,7 +89,7 @@ async fn tend(picker: Picker, member: Arc<Member>, settings: Arc<Settings>) {
     loop {
         // Made before looking, so that no request is missed in between.
         let woken = picker.woken();
-        if !picker.members().iter().any(|other| Arc::ptr_eq(other, &member)) {
+        if member.state.is_gone() {
             return;
         }
         let mut reader = Reader::new(&settings.names);

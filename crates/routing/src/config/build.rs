@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    By, Choice, Config, Decider, Dialect, Error, Handler, Producer, Profile, Saturation, Scorer,
+    By, Choice, Config, Decider, Dialect, Error, Handler, Named, Producer, Profile, Saturation,
+    Scorer,
     plugins::{self, Plugin, Role},
     raw::{self, Raw},
 };
@@ -13,6 +14,7 @@ struct Parts {
     plugins: Vec<Plugin>,
     producers: Vec<Producer>,
     scorers: Vec<Scorer>,
+    scorer_names: Vec<Named>,
     /// From the number of a plugin to that of its scorer.
     scorer_of: BTreeMap<usize, usize>,
 }
@@ -54,6 +56,7 @@ pub(super) fn config(raw: Raw) -> Result<Config, Error> {
         saturation: saturation.transpose()?.unwrap_or_else(Saturation::default),
         producers: parts.producers,
         scorers: parts.scorers,
+        scorer_names: parts.scorer_names,
         profiles,
         handler,
         warnings,
@@ -141,6 +144,7 @@ fn find(plugins: &[Plugin], user: &str, name: &str) -> Result<usize, Error> {
 
 fn parts(plugins: Vec<Plugin>, dialect: Dialect) -> Result<Parts, Error> {
     let (mut producers, mut scorers, mut scorer_of) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let mut scorer_names = Vec::new();
     for plugin in &plugins {
         if let Role::Producer(producer) = &plugin.role {
             producers.push(producer.clone());
@@ -172,6 +176,7 @@ fn parts(plugins: Vec<Plugin>, dialect: Dialect) -> Result<Parts, Error> {
         };
         scorer_of.insert(index, scorers.len());
         scorers.push(scorer);
+        scorer_names.push(plugin.named());
     }
     if dialect == Dialect::LlmD {
         for producer in &mut producers {
@@ -179,7 +184,7 @@ fn parts(plugins: Vec<Plugin>, dialect: Dialect) -> Result<Parts, Error> {
             producer.block_tokens = producer.block_tokens.max(64);
         }
     }
-    Ok(Parts { plugins, producers, scorers, scorer_of })
+    Ok(Parts { plugins, producers, scorers, scorer_names, scorer_of })
 }
 
 fn profiles(
@@ -216,12 +221,16 @@ fn profile(
     warnings: &mut Vec<String>,
 ) -> Result<Profile, Error> {
     let (mut filters, mut scorers, mut choice) = (Vec::new(), Vec::new(), None);
+    let mut filter_names = Vec::new();
     for (index, weight) in used {
         let Some(plugin) = parts.plugins.get(*index) else { continue };
         match &plugin.role {
-            Role::Filter(filter) => filters.push(filter.clone()),
+            Role::Filter(filter) => {
+                filters.push(filter.clone());
+                filter_names.push(plugin.named());
+            }
             Role::Choice(_) if choice.is_some() => return Err(Error::TwoPickers(name)),
-            Role::Choice(own) => choice = Some(*own),
+            Role::Choice(own) => choice = Some((*own, plugin.named())),
             _ => match parts.scorer_of.get(index) {
                 Some(scorer) => scorers.push((*scorer, weight.unwrap_or(1.0))),
                 None => warnings.push(format!(
@@ -232,11 +241,13 @@ fn profile(
         }
     }
     let configured = parts.plugins.iter().find_map(|plugin| match plugin.role {
-        Role::Choice(choice) => Some(choice),
+        Role::Choice(choice) => Some((choice, plugin.named())),
         _ => None,
     });
-    let choice = choice.or(configured).unwrap_or(Choice { by: By::MaxScore, endpoints: 1 });
-    Ok(Profile { name, filters, scorers, choice })
+    let assumed =
+        || (Choice { by: By::MaxScore, endpoints: 1 }, Named::by_type("max-score-picker"));
+    let (choice, choice_name) = choice.or(configured).unwrap_or_else(assumed);
+    Ok(Profile { name, filters, filter_names, scorers, choice, choice_name })
 }
 
 fn handler(parts: &Parts, profiles: &[Profile]) -> Result<Handler, Error> {

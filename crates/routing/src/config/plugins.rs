@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    By, Choice, Decider, Dialect, EndpointsFile, Error, Filter, Limit, Producer, Scorer, Selector,
-    params::Params, raw,
+    By, Choice, Decider, Dialect, EndpointsFile, Error, Filter, Limit, Named, Producer, Scorer,
+    Selector, params::Params, raw,
 };
 
 /// A plugin by what it does.
@@ -43,6 +43,12 @@ pub(super) struct Plugin {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) role: Role,
+}
+
+impl Plugin {
+    pub(super) fn named(&self) -> Named {
+        Named { kind: self.kind.clone(), name: self.name.clone() }
+    }
 }
 
 pub(super) fn plugin(

@@ -44,8 +44,10 @@ fn the_operators_split_stages_are_read() {
     let profile = |name: &str, filter| Profile {
         name: name.into(),
         filters: vec![filter],
+        filter_names: vec![Named::by_type(&format!("{name}-filter"))],
         scorers: vec![(0, 2.0), (1, 1.0)],
         choice: Choice { by: By::MaxScore, endpoints: 1 },
+        choice_name: Named::by_type("max-score-picker"),
     };
     assert_eq!(
         config.profiles,
@@ -76,8 +78,10 @@ fn what_is_not_said_is_assumed() {
     let profile = Profile {
         name: "default".into(),
         filters: vec![Filter::Decode],
+        filter_names: vec![Named::by_type("decode-filter")],
         scorers: vec![(0, 1.0)],
         choice,
+        choice_name: Named::by_type("random-picker"),
     };
     assert_eq!(config.profiles, [profile]);
     assert_eq!(config.handler, Handler::Single { primary_port: 0 });

@@ -50,45 +50,39 @@ impl Pool {
         self.current.load()
     }
 
-    /// Endpoints that stay keep their state. `forget` is called for those that go, before their
-    /// slot is used again.
-    pub(crate) fn replace(&self, endpoints: Vec<Endpoint>, forget: impl Fn(&Arc<State>)) {
+    /// Endpoints that stay keep their state. `forget` is called for those that have gone, before
+    /// their slot is used again. Says whether anything has changed.
+    pub(crate) fn replace(&self, endpoints: Vec<Endpoint>, forget: impl Fn(&Arc<State>)) -> bool {
         let mut slots = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.current.load_full();
+        if before.members.iter().map(|member| &member.endpoint).eq(&endpoints) {
+            return false;
+        }
         let mut known: HashMap<_, _> =
             before.members.iter().map(|member| (key(&member.endpoint), member)).collect();
-        let mut kept = Vec::new();
         let mut seen = BTreeSet::new();
+        let mut members = Vec::new();
         for endpoint in endpoints {
             let key = key(&endpoint);
-            let state = known.remove(&key).map(|member| member.state.clone());
-            if !seen.insert(key) {
-                continue;
-            }
-            kept.push((endpoint, state));
+            let state = match known.remove(&key) {
+                Some(member) => member.state.clone(),
+                None if seen.contains(&key) => continue,
+                None => Arc::new(State::new(slots.take())),
+            };
+            seen.insert(key);
+            members.push(Arc::new(Member { endpoint, state }));
         }
-        let gone: Vec<_> = known.into_values().collect();
-        let staying = |(endpoint, state): &(Endpoint, Option<Arc<State>>)| {
-            let state = state.clone()?;
-            Some(Arc::new(Member { endpoint: endpoint.clone(), state }))
-        };
-        // First without those that go, so that few requests still see them while they are forgotten.
-        self.current
-            .store(Arc::new(Snapshot { members: kept.iter().filter_map(staying).collect() }));
-        for member in gone {
+        self.current.store(Arc::new(Snapshot { members }));
+        for member in known.into_values() {
             member.state.set_gone();
             forget(&member.state);
             slots.free.insert(member.state.slot);
         }
-        let member = |(endpoint, state): (Endpoint, Option<Arc<State>>)| {
-            let state = state.unwrap_or_else(|| Arc::new(State::new(slots.take())));
-            Arc::new(Member { endpoint, state })
-        };
-        let members = kept.into_iter().map(member).collect();
-        self.current.store(Arc::new(Snapshot { members }));
+        true
     }
 }
 
-fn key(endpoint: &Endpoint) -> (String, SocketAddr) {
-    (endpoint.full_name(), endpoint.address)
+/// With another address it is another pod of the same name.
+fn key(endpoint: &Endpoint) -> (String, SocketAddr, SocketAddr) {
+    (endpoint.full_name(), endpoint.address, endpoint.metrics)
 }

@@ -43,14 +43,16 @@ fn endpoints_that_stay_keep_their_figures() {
     first[1].set_load(Load { waiting: 3, running: 2, kv: 0.25 });
     let mut relabelled = pod("b", "10.0.0.2");
     relabelled.labels.clear();
-    // Another address is another pod of the same name.
     let second = set(&[relabelled, pod("a", "10.0.0.3"), pod("c", "10.0.0.4")]);
-    assert_eq!(second.iter().map(|state| state.slot).collect::<Vec<_>>(), [1, 0, 2]);
+    assert_eq!(second.iter().map(|state| state.slot).collect::<Vec<_>>(), [1, 2, 3]);
     assert_eq!(second[0].load(), Load { waiting: 3, running: 2, kv: 0.25 });
     assert_eq!(second[1].load(), Load::default());
     assert_eq!(*gone.lock().unwrap(), [0]);
     assert!(first[0].is_gone() && !first[1].is_gone());
     assert!(pool.snapshot().members[0].endpoint.labels.is_empty());
+    let third = set(&[pod("d", "10.0.0.5")]);
+    assert_eq!(third[0].slot, 0);
+    assert!(!pool.replace(pod("d", "10.0.0.5").endpoints(&[80], None), |_| {}));
 }
 
 #[test]

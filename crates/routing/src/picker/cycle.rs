@@ -3,14 +3,17 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use prometheus_client::metrics::histogram::Histogram;
 
 use super::{Inner, filter, headers, view::View};
 use crate::{
-    config::{Decider, Dialect, Handler, Limit, Producer, Profile, Scorer},
+    config::{Config, Decider, Dialect, Handler, Limit, Producer, Profile, Scorer},
     endpoint::{Load, Member},
+    metrics::Metrics,
     prefix::{Blocks, Matches},
     random::Random,
     score,
@@ -36,6 +39,45 @@ impl Used {
         while used.len() > size {
             used.pop_front();
         }
+    }
+}
+
+/// Where the time of each plugin is counted.
+pub(super) struct Timers {
+    profiles: Vec<ProfileTimers>,
+    scorers: Vec<Histogram>,
+}
+
+struct ProfileTimers {
+    filters: Vec<Histogram>,
+    choice: Histogram,
+}
+
+impl Timers {
+    pub(super) fn of(config: &Config, metrics: &Metrics) -> Self {
+        let profile = |profile: &Profile| ProfileTimers {
+            filters: profile.filter_names.iter().map(|own| metrics.timer("Filter", own)).collect(),
+            choice: metrics.timer("Picker", &profile.choice_name),
+        };
+        Self {
+            profiles: config.profiles.iter().map(profile).collect(),
+            scorers: config.scorer_names.iter().map(|own| metrics.timer("Scorer", own)).collect(),
+        }
+    }
+}
+
+/// Only measures: no decision depends on it.
+struct Clock(Instant);
+
+impl Clock {
+    fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    fn lap(&mut self, timer: &Histogram) {
+        let now = Instant::now();
+        timer.observe(now.duration_since(self.0).as_secs_f64());
+        self.0 = now;
     }
 }
 
@@ -82,11 +124,16 @@ impl<'a> Cycle<'a> {
     }
 
     /// The numbers of the endpoints taken, the best first. `None` if no endpoint fits.
-    pub(super) fn run(&mut self, profile: &Profile) -> Option<Vec<usize>> {
+    pub(super) fn run(&mut self, profile: usize) -> Option<Vec<usize>> {
+        let inner = self.inner;
+        let timers = inner.timers.profiles.get(profile)?;
+        let profile = inner.config.profiles.get(profile)?;
+        let mut clock = Clock::start();
         let mut fit: Vec<usize> = (0..self.candidates.len()).collect();
-        for filter in &profile.filters {
-            let (dialect, headers) = (self.inner.config.dialect, self.view.headers);
+        for (filter, timer) in profile.filters.iter().zip(&timers.filters) {
+            let (dialect, headers) = (inner.config.dialect, self.view.headers);
             fit = filter::pass(filter, dialect, headers, self.candidates, fit);
+            clock.lap(timer);
         }
         if fit.is_empty() {
             return None;
@@ -96,9 +143,13 @@ impl<'a> Cycle<'a> {
             for (total, score) in totals.iter_mut().zip(self.scores(*scorer, &fit)) {
                 *total += score::weighted(score, *weight);
             }
+            if let Some(timer) = inner.timers.scorers.get(*scorer) {
+                clock.lap(timer);
+            }
         }
         let chosen =
             score::choose(profile.choice.by, &totals, profile.choice.endpoints, self.random);
+        clock.lap(&timers.choice);
         Some(chosen.into_iter().filter_map(|number| fit.get(number).copied()).collect())
     }
 

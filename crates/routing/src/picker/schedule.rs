@@ -75,18 +75,16 @@ pub(super) fn run(
 }
 
 fn single(cycle: &mut Cycle<'_>) -> Result<Vec<usize>, Refused> {
-    let inner = cycle.inner;
-    let profile = inner.config.profiles.first();
-    let found = profile.and_then(|profile| cycle.run(profile));
-    let name = profile.map(|profile| profile.name.as_str()).unwrap_or_default();
-    found.ok_or_else(|| {
-        inner.refuse_unscheduled(&format!("failed to run scheduler profile '{name}'"))
+    cycle.run(0).ok_or_else(|| {
+        let name = cycle.inner.config.profiles.first().map(|profile| profile.name.as_str());
+        let name = name.unwrap_or_default();
+        cycle.inner.refuse_unscheduled(&format!("failed to run scheduler profile '{name}'"))
     })
 }
 
 fn named(cycle: &mut Cycle<'_>, name: &str) -> Option<Vec<usize>> {
-    let inner = cycle.inner;
-    let profile = inner.config.profiles.iter().find(|profile| profile.name == name)?;
+    let mut profiles = cycle.inner.config.profiles.iter();
+    let profile = profiles.position(|profile| profile.name == name)?;
     cycle.run(profile)
 }
 

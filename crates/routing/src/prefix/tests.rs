@@ -48,6 +48,12 @@ fn blocks_behind_the_limit_are_ignored() {
 }
 
 #[test]
+fn blocks_larger_than_memory_do_no_harm() {
+    let blocks = Blocks { dialect: Dialect::Gaie, size: u32::MAX as usize, max: 256 };
+    assert!(blocks.chain(&part("abc"), "m", b"").is_empty());
+}
+
+#[test]
 fn a_gap_in_one_endpoint_does_not_end_its_match() {
     let index = Index::default();
     index.insert(0, 10, [1, 2].into_iter(), || true);

@@ -321,6 +321,11 @@ fn what_happened_can_be_counted() {
     );
     shows("inference_objective_running_requests{model_name=\"m\"} 0");
     shows("inference_extension_scheduler_attempts_total{status=\"success\"} 2");
+    for (point, kind) in [("Scorer", "queue-scorer"), ("Picker", "max-score-picker")] {
+        let labels =
+            format!("extension_point=\"{point}\",plugin_type=\"{kind}\",plugin_name=\"{kind}\"");
+        shows(&format!("inference_extension_plugin_duration_seconds_count{{{labels}}} 2"));
+    }
 }
 
 proptest! {
