@@ -43,6 +43,7 @@ pub struct Config {
     pub(crate) served_verifier: bool,
     pub(crate) saturation: Saturation,
     pub(crate) endpoints_file: Option<EndpointsFile>,
+    pub(crate) metrics_path: Option<String>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -229,6 +230,11 @@ impl Config {
         &self.warnings
     }
 
+    /// Where endpoints have their metrics, if a data source says so.
+    pub fn metrics_path(&self) -> Option<&str> {
+        self.metrics_path.as_deref()
+    }
+
     pub fn endpoints_file(&self) -> Option<&EndpointsFile> {
         self.endpoints_file.as_ref()
     }
@@ -264,6 +270,7 @@ impl Default for Config {
             served_verifier: false,
             saturation: Saturation::default(),
             endpoints_file: None,
+            metrics_path: None,
             warnings: Vec::new(),
         }
     }

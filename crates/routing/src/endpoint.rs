@@ -36,8 +36,8 @@ pub struct Pod {
 }
 
 impl Pod {
-    /// One endpoint for each target port. The metrics are on the same port, or on `metrics_port` when
-    /// there is exactly one.
+    /// One endpoint for each target port. The metrics are on the same port, or on `metrics_port`
+    /// when there is exactly one.
     pub fn endpoints(&self, ports: &[u16], metrics_port: Option<u16>) -> Vec<Endpoint> {
         let apart = metrics_port.filter(|port| *port != 0 && ports.len() == 1);
         let endpoint = |(rank, port): (usize, &u16)| Endpoint {

@@ -1,7 +1,8 @@
 //! The decision.
 //!
-//! It does no I/O and takes the time from its caller. The adapters around it (the gateway, ext-proc)
-//! make three calls: [`Picker::pick`], then on the [`Open`] request what the answer brings, and its end.
+//! It does no I/O and takes the time from its caller. The adapters around it (the gateway,
+//! ext-proc) make three calls: [`Picker::pick`], then on the [`Open`] request what the answer
+//! brings, and its end.
 
 mod admission;
 mod cycle;

@@ -18,7 +18,10 @@ use tokio::{
 
 pub use text::{Metric, Names};
 
-use crate::{endpoint::Member, picker::Picker};
+use crate::{
+    endpoint::Member,
+    picker::{Picker, RESTS_AFTER},
+};
 use connection::Connection;
 use text::{Figures, Reader};
 
@@ -60,10 +63,14 @@ pub async fn run(picker: Picker, settings: Settings) {
     let settings = Arc::new(settings);
     let mut tasks = JoinSet::new();
     let mut known: Vec<Arc<Member>> = Vec::new();
+    let mut busy = false;
     loop {
         let changed = picker.woken();
         let rests = picker.rests(Instant::now().into_std());
-        picker.set_rhythm(if rests { settings.idle } else { settings.interval });
+        // Right after a rest the figures are as old as the rest made them: that is no hiccup.
+        let settled = busy && !rests;
+        picker.set_rhythm(if settled { settings.interval } else { settings.idle });
+        busy = !rests;
         let members = picker.members();
         // Labels may change, the state stays: then it is already being read.
         let same = |one: &Member, other: &Member| Arc::ptr_eq(&one.state, &other.state);
@@ -77,7 +84,8 @@ pub async fn run(picker: Picker, settings: Settings) {
         if rests {
             changed.await;
         } else {
-            select(Box::pin(changed), Box::pin(sleep(crate::picker::RESTS_AFTER))).await;
+            let again = if settled { RESTS_AFTER } else { BACK_OFF };
+            select(Box::pin(changed), Box::pin(sleep(again))).await;
         }
     }
 }

@@ -53,6 +53,10 @@ pub(super) fn config(raw: Raw) -> Result<Config, Error> {
             Role::EndpointsFile(file) => Some(file.clone()),
             _ => None,
         }),
+        metrics_path: parts.plugins.iter().find_map(|plugin| match &plugin.role {
+            Role::MetricsSource { path } => path.clone(),
+            _ => None,
+        }),
         saturation: saturation.transpose()?.unwrap_or_else(Saturation::default),
         producers: parts.producers,
         scorers: parts.scorers,

@@ -28,6 +28,9 @@ pub(super) enum Role {
     },
     ServedVerifier,
     EndpointsFile(EndpointsFile),
+    MetricsSource {
+        path: Option<String>,
+    },
     /// Part of what is built in here.
     BuiltIn,
 }
@@ -125,13 +128,7 @@ fn role(
         "destination-endpoint-served-verifier" => Role::ServedVerifier,
         "approx-prefix-cache-producer" => Role::Producer(producer(name, params)?),
         "prefix-cache-scorer" => prefix_scorer(name, dialect, params)?,
-        "metrics-data-source" | "models-data-source" => {
-            for key in ["scheme", "path"] {
-                params.text(key)?;
-            }
-            params.bool("insecureSkipVerify", true)?;
-            Role::BuiltIn
-        }
+        "metrics-data-source" | "models-data-source" => data_source(name, kind, params)?,
         "model-server-protocol-metrics" | "core-metrics-extractor" => {
             params.rest();
             Role::BuiltIn
@@ -296,6 +293,22 @@ fn producer(name: &str, params: &mut Params) -> Result<Producer, Error> {
         lru_capacity: params.size("lruCapacityPerServer", default.lru_capacity)?,
         ..default
     })
+}
+
+fn data_source(name: &str, kind: &str, params: &mut Params) -> Result<Role, Error> {
+    params.bool("insecureSkipVerify", true)?;
+    let path = params.text("path")?;
+    match params.text("scheme")?.as_deref() {
+        None | Some("http") => {}
+        Some("https") => {
+            let reason = "metrics are read over plain HTTP only";
+            let (name, kind) = (name.to_owned(), kind.to_owned());
+            return Err(Error::Unsupported { name, kind, reason });
+        }
+        Some(_) => return Err(params.bad("scheme", "http or https")),
+    }
+    // The names of models are not asked for.
+    Ok(if kind == "metrics-data-source" { Role::MetricsSource { path } } else { Role::BuiltIn })
 }
 
 fn token_producer(name: &str, kind: &str, params: &mut Params) -> Result<Role, Error> {

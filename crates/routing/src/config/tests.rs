@@ -219,6 +219,16 @@ fn json_is_read_too() {
 }
 
 #[test]
+fn data_sources_steer_the_scraper() {
+    let text = "featureGates: [dataLayer]\nplugins:\n- {type: metrics-data-source, name: s, parameters: {path: /own}}\n- type: model-server-protocol-metrics\ndata:\n  sources:\n  - pluginRef: s\n    extractors:\n    - pluginRef: model-server-protocol-metrics\n";
+    let config = gaie(text).unwrap();
+    assert_eq!((config.metrics_path(), config.warnings()), (Some("/own"), &[][..]));
+    let text = "plugins:\n- {type: file-discovery, parameters: {path: /e, watchFile: true}}\n";
+    let file = EndpointsFile { path: "/e".into(), watch: true };
+    assert_eq!(llm_d(text).unwrap().endpoints_file(), Some(&file));
+}
+
+#[test]
 fn thresholds_out_of_range_mean_the_default() {
     let read = |text: &str| gaie(&format!("saturationDetector: {text}\n")).unwrap().saturation;
     let given =
