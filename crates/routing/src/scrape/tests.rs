@@ -1,9 +1,10 @@
-use std::{collections::BTreeMap, future::Future, pin::pin};
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
+    sync::watch,
 };
 
 use super::*;
@@ -178,13 +179,22 @@ proptest! {
     }
 }
 
-/// Answers every request on every connection with the page, in two pieces.
-async fn serve(listener: TcpListener, status: &'static str, page: &'static str) {
+/// Answers every request on every connection with the page, in two pieces, and counts connections
+/// and requests.
+async fn serve(
+    listener: TcpListener,
+    status: &'static str,
+    page: &'static str,
+    count: watch::Sender<(usize, usize)>,
+) {
     let mut tasks = JoinSet::new();
     while let Ok((mut stream, _)) = listener.accept().await {
+        count.send_modify(|(connections, _)| *connections += 1);
+        let count = count.clone();
         tasks.spawn(async move {
             let mut buffer = [0; 4096];
             while stream.read(&mut buffer).await.is_ok_and(|length| length > 0) {
+                count.send_modify(|(_, requests)| *requests += 1);
                 let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", page.len());
                 let (first, second) = page.split_at(page.len() / 2);
                 for part in [&head, first, second] {
@@ -197,46 +207,34 @@ async fn serve(listener: TcpListener, status: &'static str, page: &'static str) 
     }
 }
 
-async fn until(mut condition: impl FnMut() -> bool, during: impl Future<Output = ()>) {
-    let waiting = async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    let (waiting, during) = (pin!(waiting), pin!(during));
-    timeout(Duration::from_secs(20), select(waiting, during))
-        .await
-        .expect("the condition holds in time");
-}
-
 #[tokio::test]
 async fn figures_of_all_endpoints_are_kept_fresh() {
     let picker = Picker::new(Config::default(), picker::Settings::default());
     let mut endpoints = Vec::new();
     let mut servers = JoinSet::new();
+    let mut counts = Vec::new();
     for (index, status) in ["200 OK", "500 Oh"].into_iter().enumerate() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let name = format!("p{index}");
         let labels = BTreeMap::new();
         endpoints.push(Endpoint { namespace: "n".into(), name, address, metrics: address, labels });
-        servers.spawn(serve(listener, status, VLLM));
+        let (sender, count) = watch::channel((0, 0));
+        counts.push(count);
+        servers.spawn(serve(listener, status, VLLM, sender));
     }
     let settings = Settings { idle: Duration::from_millis(5), ..Settings::default() };
-    let scraper = run(picker.clone(), settings);
+    let mut scraper = JoinSet::new();
+    scraper.spawn(run(picker.clone(), settings));
     picker.set_endpoints(endpoints);
+    // Whoever asks again has taken in the answer before.
+    for count in &mut counts {
+        let asked = count.wait_for(|(_, requests)| *requests >= 3);
+        timeout(Duration::from_secs(20), asked).await.expect("is asked in time").unwrap();
+    }
     let state = |index: usize| picker.members()[index].state.clone();
-    let mut first = None;
-    until(
-        || {
-            let updated = state(0).updated();
-            first = first.or(updated);
-            // Read twice, so the connection is used again.
-            updated.is_some() && updated > first
-        },
-        scraper,
-    )
-    .await;
     assert_eq!(state(0).load(), Load { waiting: 7, running: 2, kv: 0.5 });
+    assert!(state(0).updated().is_some());
     assert_eq!(state(1).updated(), None);
+    assert_eq!(counts[0].borrow().0, 1, "the connection is kept");
 }
