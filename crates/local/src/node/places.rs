@@ -1,6 +1,12 @@
 //! Where the files of pods are.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use sha2::{Digest, Sha256};
 
 /// The directories of the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +23,18 @@ pub struct Places {
 pub struct Unsafe(pub String);
 
 impl Places {
+    /// `user` is the user's own directory for a session, if the system has one. It is taken if it is
+    /// in memory and closed to others.
+    pub fn choose(state: &Path, user: Option<&Path>) -> Self {
+        let fits = |dir: &&Path| is_closed(dir) && is_in_memory(dir);
+        let runtime = match user.filter(fits) {
+            // Several states may be in use at once.
+            Some(dir) => dir.join(format!("windlass-{}", short_sum(state))),
+            None => state.join("run"),
+        };
+        Self { state: state.to_owned(), runtime }
+    }
+
     /// The user's rules for images.
     pub fn images(&self) -> PathBuf {
         self.state.join("images.toml")
@@ -67,6 +85,27 @@ impl Places {
     }
 }
 
+fn is_closed(dir: &Path) -> bool {
+    let found = fs::symlink_metadata(dir);
+    found.is_ok_and(|found| found.is_dir() && found.permissions().mode() & 0o077 == 0)
+}
+
+#[cfg(target_os = "linux")]
+fn is_in_memory(dir: &Path) -> bool {
+    const TMPFS: u64 = 0x0102_1994;
+    rustix::fs::statfs(dir).is_ok_and(|found| u64::try_from(found.f_type) == Ok(TMPFS))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_in_memory(_: &Path) -> bool {
+    false
+}
+
+fn short_sum(path: &Path) -> String {
+    let sum = Sha256::digest(path.as_os_str().as_bytes());
+    sum.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Letters, digits, dots and dashes that do not start with a dot: one element of a path that goes
 /// nowhere but down.
 pub(crate) fn plain(name: &str) -> Result<&Path, Unsafe> {
@@ -79,6 +118,26 @@ pub(crate) fn plain(name: &str) -> Result<&Path, Unsafe> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_are_kept_in_memory_where_nobody_else_looks() {
+        let state = Path::new("/state");
+        let inside = PathBuf::from("/state/run");
+        assert_eq!(Places::choose(state, None).runtime, inside);
+        assert_eq!(Places::choose(state, Some(Path::new("/nowhere"))).runtime, inside);
+        // Not every system has it.
+        let Ok(dir) = tempfile::tempdir_in("/dev/shm") else { return };
+        if !is_in_memory(dir.path()) {
+            return;
+        }
+        let closed = |mode| fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode));
+        closed(0o755).unwrap();
+        assert_eq!(Places::choose(state, Some(dir.path())).runtime, inside);
+        closed(0o700).unwrap();
+        let one = Places::choose(state, Some(dir.path())).runtime;
+        let other = Places::choose(Path::new("/other"), Some(dir.path())).runtime;
+        assert!(one.starts_with(dir.path()) && other.starts_with(dir.path()) && one != other);
+    }
 
     #[test]
     fn names_that_lead_elsewhere_are_no_directories() {
