@@ -5,12 +5,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::{answer, handle::Asked};
-use crate::{
-    builtin,
-    error::Error,
-    registry::Target,
-    types,
-};
+use crate::{builtin, error::Error, registry::Target, types};
 
 impl Asked<'_> {
     pub(super) async fn other(
