@@ -297,6 +297,15 @@ mod tests {
     }
 
     #[test]
+    fn names_in_yaml_are_texts_whatever_they_look_like() {
+        let body = yaml(b"a: {1: x, true: t, 1.5: z, b: ~, c: !!str 2, d: [1, -2, 3.5, null]}\n");
+        let want = json!({"a": {
+            "1": "x", "true": "t", "1.5": "z", "b": null, "c": "2", "d": [1, -2, 3.5, null],
+        }});
+        assert_eq!(body.unwrap().value, want);
+    }
+
+    #[test]
     fn aliases_multiply_a_document_by_ten_at_most() {
         let text = |uses: usize| {
             let uses: String = (0..uses).map(|at| format!("k{at}: *a\n")).collect();
