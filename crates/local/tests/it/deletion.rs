@@ -230,3 +230,27 @@ async fn deletion_raises_the_generation() {
     let held = api.delete(&format!("{path}/d")).await.is(200);
     assert_eq!(held.body["metadata"]["generation"], 2);
 }
+
+#[tokio::test]
+async fn a_claim_is_held_only_by_pods_that_have_a_node() {
+    let api = Api::new().await;
+    let (claims, pods) =
+        ("/api/v1/namespaces/default/persistentvolumeclaims", "/api/v1/namespaces/default/pods");
+    let claim = json!({"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}}}});
+    let pod = json!({"metadata": {"name": "p"}, "spec": {
+        "containers": [{"name": "c", "image": "i"}],
+        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}});
+    let path = format!("{claims}/c");
+    api.post(pods, pod).await.is(201);
+    api.post(claims, claim.clone()).await.is(201);
+    api.delete(&path).await.is(200);
+    api.until_gone(&path).await;
+    let binding = json!({"target": {"kind": "Node", "name": "n"}});
+    api.post(&format!("{pods}/p/binding"), binding).await.is(201);
+    api.post(claims, claim).await.is(201);
+    api.delete(&path).await.is(200);
+    assert!(api.get(&path).await.is(200).body["metadata"]["deletionTimestamp"].is_string());
+    api.delete_with(&format!("{pods}/p"), json!({"gracePeriodSeconds": 0})).await.is(200);
+    api.until_gone(&path).await;
+}

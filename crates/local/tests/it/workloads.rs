@@ -370,3 +370,33 @@ async fn a_namespace_with_workloads_can_go() {
     api.until_gone("/api/v1/namespaces/n").await;
     assert!(items(&api.get(&there).await).is_empty());
 }
+
+#[tokio::test]
+async fn at_rest_nothing_is_written() {
+    let controlled = Controlled::new(Settings::default()).await;
+    let api = &controlled.api;
+    api.post(DEPLOYMENTS, deployment(json!({}))).await.is(201);
+    api.post(JOBS, job(json!({"parallelism": 2, "completions": 2}))).await.is(201);
+    for pod in pods(api, 4).await {
+        make_ready(api, &pod).await;
+    }
+    told(api, &at(DEPLOYMENTS, "d"), "Progressing", "NewReplicaSetAvailable").await;
+    api.until(&at(JOBS, "j"), |job| job.body["status"]["ready"] == 2).await;
+    let version = async || {
+        let mut all = Vec::new();
+        for path in [DEPLOYMENTS, SETS, JOBS, PODS, EVENTS] {
+            let objects = items(&api.get(path).await.is(200));
+            all.extend(objects.iter().map(|one| one["metadata"]["resourceVersion"].clone()));
+        }
+        all
+    };
+    let before = version().await;
+    // Long enough for many looks: others have come and gone meanwhile.
+    let n = "/api/v1/namespaces/n";
+    api.post("/api/v1/namespaces", json!({"metadata": {"name": "n"}})).await.is(201);
+    api.post(&DEPLOYMENTS.replace("default", "n"), deployment(json!({}))).await.is(201);
+    api.until(&PODS.replace("default", "n"), |pods| items(pods).len() == 2).await;
+    api.delete(n).await.is(200);
+    api.until_gone(n).await;
+    assert_eq!(version().await, before);
+}

@@ -75,11 +75,14 @@ fn phase(object: &Object) -> &str {
     object.value().pointer("/status/phase").and_then(Value::as_str).unwrap_or_default()
 }
 
+/// A pod without a node cannot start any more with a claim that is being deleted.
 fn uses(pod: &Object, claim: &str) -> bool {
+    let node = pod.value().pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
     let volumes = pod.value().pointer("/spec/volumes").and_then(Value::as_array);
     let named = |volume: &Value| {
         let name = volume.pointer("/persistentVolumeClaim/claimName");
         name.and_then(Value::as_str) == Some(claim)
     };
-    !matches!(phase(pod), "Succeeded" | "Failed") && volumes.into_iter().flatten().any(named)
+    let is_unfinished = !matches!(phase(pod), "Succeeded" | "Failed");
+    !node.is_empty() && is_unfinished && volumes.into_iter().flatten().any(named)
 }
