@@ -14,6 +14,7 @@ mod endpoint_slice;
 mod events;
 mod hpa;
 mod job;
+mod kserve;
 mod owners;
 mod pods;
 mod queue;
@@ -41,6 +42,7 @@ use deployment::Deployments;
 use endpoint_slice::EndpointSlices;
 use hpa::Autoscalers;
 use job::Jobs;
+use kserve::InferenceServices;
 use replica_set::ReplicaSets;
 use ttl::Ttl;
 
@@ -166,9 +168,11 @@ pub async fn run(server: Arc<Server>, settings: Settings) {
         base.drive::<Autoscalers>(),
         base.drive::<Claims>(),
         base.drive::<Scheduler>(),
+        base.drive::<InferenceServices>(),
     ];
     let client = base.client(MANAGER);
-    futures::join!(caches.watch(&client), join_all(controllers));
+    let watches = caches.watch(&client);
+    futures::join!(watches, kserve::watch(&caches, &client), join_all(controllers));
 }
 
 /// What the contexts of all controllers have in common.

@@ -10,7 +10,7 @@
 //! - `faults`: what no client should send
 //! - `requests`: any request at all
 //! - `tls`: the listener
-//! - `services`, `autoscaling`, `claims`, `binding`: what controllers do about objects
+//! - `services`, `autoscaling`, `claims`, `binding`, `kserve`: what controllers do about objects
 
 // All of this runs only inside tests, where failing loudly is the point.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -23,6 +23,7 @@ mod controlled;
 mod custom;
 mod deletion;
 mod faults;
+mod kserve;
 mod lists;
 mod objects;
 mod requests;
