@@ -1,4 +1,5 @@
-//! The embedded API server inside the test's process, with its store in a folder of its own.
+//! The embedded API server inside the test's process, with its controllers, without a node, and with
+//! its store in a folder of its own.
 //!
 //! A store that has all the definitions is made once and copied for each test: reading them
 //! takes longer than most tests.
@@ -16,6 +17,7 @@ use jiff::Timestamp;
 use tokio::{net::TcpListener, runtime::Runtime, sync::Mutex};
 use windlass_local::{
     auth::{Certificates, Tokens, kubeconfig, private_dir},
+    controllers,
     http::{Access, Listener, Server, serve_within},
     registry::{Registry, Settings, tend},
     store::Store,
@@ -123,6 +125,7 @@ async fn open(state: PathBuf, audit_log: PathBuf, port: u16) -> u16 {
     tokio::spawn(tend(registry.clone()));
     let server = Server::new(registry, Access { tokens: Some(tokens) });
     let listener = Listener::new(socket, &certificates).unwrap();
+    tokio::spawn(controllers::run(server.clone(), controllers::Settings::default()));
     tokio::spawn(serve_within(server, listener, move |router| record::writes(router, &audit_log)));
     port
 }

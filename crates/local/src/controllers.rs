@@ -134,7 +134,7 @@ impl Error {
         matches!(&*self.source, kube::Error::Api(status) if matches!(status.code, 404 | 409))
     }
 
-    pub fn source(&self) -> &kube::Error {
+    pub fn cause(&self) -> &kube::Error {
         &self.source
     }
 }
@@ -228,7 +228,7 @@ async fn attend<C: Controller>(controller: &C, queue: &Queue, key: Key) {
     match done {
         Ok(Ok(again)) => queue.done(&key, again),
         Ok(Err(error)) => {
-            let cause = error.source();
+            let cause = error.cause();
             if error.is_stale() {
                 tracing::debug!(controller = C::NAME, %key, %error, %cause, "trying again");
             } else {

@@ -1,7 +1,7 @@
 //! What controllers know of the cluster.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fmt::{self, Debug, Display},
     sync::{Arc, Mutex, PoisonError, RwLock},
 };
@@ -22,7 +22,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Client, Resource,
     core::DeserializeGuard,
     runtime::{
         WatchStreamExt,
@@ -176,15 +176,43 @@ pub struct Cache<K> {
 
 struct Objects<K> {
     known: BTreeMap<Key, Arc<K>>,
-    /// By uid: deleted by a controller, while the watch may still tell of an earlier state.
-    gone: BTreeSet<String>,
+    gone: Gone,
     /// The names seen since the watch has begun anew.
     listed: Option<BTreeSet<Key>>,
 }
 
+/// The uids of the last objects that have gone. The watch and the writers do not wait for each
+/// other, so each may still tell of a state before that.
+#[derive(Default)]
+struct Gone {
+    uids: BTreeSet<String>,
+    order: VecDeque<String>,
+}
+
+impl Gone {
+    /// How many are remembered: far more than can go while an answer is on its way.
+    const MOST: usize = 1024;
+
+    fn add(&mut self, object: &impl Resource) {
+        let Some(uid) = &object.meta().uid else { return };
+        if self.uids.insert(uid.clone()) {
+            self.order.push_back(uid.clone());
+        }
+        if self.order.len() > Self::MOST
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.uids.remove(&oldest);
+        }
+    }
+
+    fn has(&self, object: &impl Resource) -> bool {
+        object.meta().uid.as_ref().is_some_and(|uid| self.uids.contains(uid))
+    }
+}
+
 impl<K> Default for Cache<K> {
     fn default() -> Self {
-        let objects = Objects { known: BTreeMap::new(), gone: BTreeSet::new(), listed: None };
+        let objects = Objects { known: BTreeMap::new(), gone: Gone::default(), listed: None };
         Self {
             objects: RwLock::new(objects),
             listeners: Mutex::default(),
@@ -244,8 +272,9 @@ impl<K: Kind> Cache<K> {
                 listed.insert(key.clone());
             }
             let old = objects.known.get(&key);
-            let is_gone = object.uid().is_some_and(|uid| objects.gone.contains(&uid));
-            if is_gone || old.is_some_and(|old| version(&**old) >= version(&*object)) {
+            if objects.gone.has(&*object)
+                || old.is_some_and(|old| version(&**old) >= version(&*object))
+            {
                 return None;
             }
             Some(objects.known.insert(key, object.clone()))
@@ -257,11 +286,7 @@ impl<K: Kind> Cache<K> {
 
     /// The API has said that it is gone, or does not know it.
     pub fn forget(&self, object: &K) {
-        let uid = object.uid();
-        let known = self.write(|objects| {
-            objects.gone.extend(uid.clone());
-            objects.remove(object)
-        });
+        let known = self.write(|objects| objects.remove(object));
         self.tell(&known);
     }
 
@@ -280,11 +305,7 @@ impl<K: Kind> Cache<K> {
             Event::Apply(DeserializeGuard(Ok(object)))
             | Event::InitApply(DeserializeGuard(Ok(object))) => self.note(object),
             Event::Delete(DeserializeGuard(Ok(object))) => {
-                let known = self.write(|objects| {
-                    objects.gone.remove(&object.uid().unwrap_or_default());
-                    objects.remove(&object)
-                });
-                self.tell(&known);
+                self.forget(&object);
             }
             Event::Init => self.write(|objects| objects.listed = Some(BTreeSet::new())),
             Event::InitDone => {
@@ -312,6 +333,7 @@ impl<K: Kind> Cache<K> {
 impl<K: Resource> Objects<K> {
     /// Another object of the same name stays.
     fn remove(&mut self, object: &K) -> Option<Arc<K>> {
+        self.gone.add(object);
         let key = Key::of(object);
         match self.known.get(&key) {
             Some(known) if known.meta().uid == object.meta().uid => self.known.remove(&key),
@@ -322,7 +344,6 @@ impl<K: Resource> Objects<K> {
     /// Ends a list: what it did not have has gone meanwhile.
     fn keep_listed(&mut self) -> Vec<Arc<K>> {
         let Some(listed) = self.listed.take() else { return Vec::new() };
-        self.gone.clear();
         let known = std::mem::take(&mut self.known);
         let (kept, lost) = known.into_iter().partition(|(key, _)| listed.contains(key));
         self.known = kept;

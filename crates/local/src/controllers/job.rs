@@ -48,8 +48,8 @@ mod reasons {
 
 pub(super) struct Jobs {
     context: Context,
-    /// Of Jobs that have not ended.
-    backoffs: Mutex<BTreeMap<Key, Backoff>>,
+    /// Of Jobs that have not ended, with their uid: the next one of the name starts anew.
+    backoffs: Mutex<BTreeMap<Key, (Option<String>, Backoff)>>,
 }
 
 impl Controller for Jobs {
@@ -69,13 +69,13 @@ impl Controller for Jobs {
         let job = self.context.caches.jobs.get(key);
         let finished = |job: &Job| job.status.as_ref().is_some_and(conditions::is_finished);
         let Some(job) = job.filter(|job| !finished(job)) else {
-            self.set_backoff(key, None);
+            self.forget_backoff(key);
             return self.let_go(key).await.map(|()| None);
         };
         let Some(spec) = &job.spec else { return Ok(None) };
         let pods = self.pods(&job, spec).await?;
         let now = self.context.now();
-        let known = Known { job: &job, spec, pods: &pods, backoff: self.backoff(key), now };
+        let known = Known { job: &job, spec, pods: &pods, backoff: self.backoff(&job), now };
         let decision = known.decide();
         let outcome = self.work(&job, spec, &decision).await;
         let account = known.account(&decision, outcome.done);
@@ -98,17 +98,19 @@ fn suitors(caches: &Caches, pod: &Pod) -> Vec<Key> {
 }
 
 impl Jobs {
-    fn backoff(&self, key: &Key) -> Backoff {
+    fn backoff(&self, job: &Job) -> Backoff {
         let backoffs = self.backoffs.lock().unwrap_or_else(PoisonError::into_inner);
-        backoffs.get(key).copied().unwrap_or_default()
+        let known = backoffs.get(&Key::of(job)).filter(|(uid, _)| *uid == job.metadata.uid);
+        known.map(|(_, backoff)| *backoff).unwrap_or_default()
     }
 
-    fn set_backoff(&self, key: &Key, backoff: Option<Backoff>) {
+    fn set_backoff(&self, job: &Job, backoff: Backoff) {
         let mut backoffs = self.backoffs.lock().unwrap_or_else(PoisonError::into_inner);
-        match backoff {
-            Some(backoff) => backoffs.insert(key.clone(), backoff),
-            None => backoffs.remove(key),
-        };
+        backoffs.insert(Key::of(job), (job.metadata.uid.clone(), backoff));
+    }
+
+    fn forget_backoff(&self, key: &Key) {
+        self.backoffs.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 
     async fn pods(&self, job: &Job, spec: &JobSpec) -> Result<Vec<Arc<Pod>>, Error> {
@@ -153,7 +155,7 @@ impl Jobs {
     ) -> Result<(), Error> {
         let Account { status, release, end, event } = account;
         let job = self.write_status(job, status).await?;
-        self.set_backoff(&Key::of(&job), Some(decision.backoff));
+        self.set_backoff(&job, decision.backoff);
         if let Some((reason, message)) = event {
             self.context.events.normal(&job, reason, message).await;
         }

@@ -1,4 +1,4 @@
-//! The API of a local cluster: its store, its keys and its port.
+//! The API of a local cluster: its store, its keys and its port, and who acts upon its objects.
 
 use std::{net::Ipv4Addr, panic, path::Path, sync::Arc};
 
@@ -8,6 +8,7 @@ use kube::config::Kubeconfig;
 use tokio::{net::TcpListener, task::JoinHandle};
 use windlass_local::{
     auth::{Certificates, Tokens, kubeconfig},
+    controllers,
     http::{Access, Listener, Server, serve},
     registry::{Registry, Settings, tend},
     store::{self, Store},
@@ -66,6 +67,11 @@ impl Api {
         kubeconfig::write(&home.kubeconfig(), &url, &certificates.authority, tokens.admin())?;
         tokio::spawn(tend(registry.clone()));
         let server = Server::new(registry, Access { tokens: Some(tokens) });
+        let settings = controllers::Settings {
+            volumes: Some(dir.join("volumes")),
+            ..controllers::Settings::default()
+        };
+        tokio::spawn(controllers::run(server.clone(), settings));
         let serving = serve(server.clone(), listener);
         let serving = tokio::spawn(async { serving.await.context("cannot go on serving") });
         Ok(Self { server, url, serving })

@@ -2,6 +2,8 @@ use either::Either;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
+use kube::ResourceExt;
+
 use super::*;
 
 fn map(name: &str, uid: &str, version: u64) -> ConfigMap {
@@ -66,6 +68,19 @@ fn an_object_on_its_way_out_stays_until_the_watch_says_so() {
     assert_eq!(known(&cache), [("a".into(), 8)]);
     seen(&cache, Event::Delete(map("a", "1", 9)));
     assert_eq!(known(&cache), []);
+}
+
+#[test]
+fn an_answer_that_comes_after_the_end_brings_nothing_back() {
+    let cache = Cache::default();
+    cache.note(map("a", "1", 7));
+    seen(&cache, Event::Delete(map("a", "1", 9)));
+    cache.note(map("a", "1", 8));
+    assert_eq!(known(&cache), []);
+    for uid in 0..2 * Gone::MOST {
+        cache.forget(&map("b", &uid.to_string(), 10));
+    }
+    assert_eq!(cache.read(|objects| objects.gone.uids.len()), Gone::MOST);
 }
 
 #[test]
