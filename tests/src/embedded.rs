@@ -123,12 +123,16 @@ async fn open(state: PathBuf, audit_log: PathBuf, port: u16) -> u16 {
     let settings =
         Settings { root_certificate: authority.clone(), port: Some(port), ..Settings::default() };
     let registry = Registry::start(open_store(&state).await, settings).await.unwrap();
-    tokio::spawn(tend(registry.clone()));
-    let server = Server::new(registry, Access { tokens: Some(tokens) });
+    let server = Server::new(registry.clone(), Access { tokens: Some(tokens) });
+    tokio::spawn(tend(registry));
     server.set_logs(kubelets::Kubelets::of(&server));
     let listener = Listener::new(socket, &certificates).unwrap();
-    // Tests bind pods themselves, as on the real API server.
-    let settings = controllers::Settings { without_scheduler: true, ..<_>::default() };
+    // Tests bind pods and answer for KServe themselves, as on the real API server.
+    let settings = controllers::Settings {
+        without_scheduler: true,
+        without_kserve: true,
+        ..controllers::Settings::default()
+    };
     tokio::spawn(controllers::run(server.clone(), settings));
     tokio::spawn(serve_within(server, listener, move |router| record::writes(router, &audit_log)));
     port

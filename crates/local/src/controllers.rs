@@ -14,6 +14,7 @@ mod endpoint_slice;
 mod events;
 mod hpa;
 mod job;
+mod kserve;
 mod owners;
 mod pods;
 mod queue;
@@ -41,6 +42,7 @@ use deployment::Deployments;
 use endpoint_slice::EndpointSlices;
 use hpa::Autoscalers;
 use job::Jobs;
+use kserve::InferenceServices;
 use replica_set::ReplicaSets;
 use ttl::Ttl;
 
@@ -71,6 +73,8 @@ pub struct Settings {
     pub volumes: Option<PathBuf>,
     /// Whether pods are bound to nodes by somebody else.
     pub without_scheduler: bool,
+    /// Whether somebody else makes Deployments of KServe's InferenceServices.
+    pub without_kserve: bool,
     /// Whether processors, memory and the number of pods count against what the node has.
     pub strict_resources: bool,
 }
@@ -172,7 +176,12 @@ pub async fn run(server: Arc<Server>, settings: Settings) {
         controllers.push(base.drive::<Scheduler>());
     }
     let client = base.client(MANAGER);
-    futures::join!(caches.watch(&client), join_all(controllers));
+    let mut watches = vec![caches.watch(&client).boxed()];
+    if !base.settings.without_kserve {
+        controllers.push(base.drive::<InferenceServices>());
+        watches.push(kserve::watch(&caches, &client).boxed());
+    }
+    futures::join!(join_all(watches), join_all(controllers));
 }
 
 /// What the contexts of all controllers have in common.

@@ -68,8 +68,8 @@ impl Embedded {
             ..Settings::default()
         };
         let registry = Registry::start(self.open_store().await, settings).await.unwrap();
-        let janitor = tokio::spawn(tend(registry.clone()));
-        let server = http::Server::new(registry, Access { tokens: Some(tokens) });
+        let server = http::Server::new(registry.clone(), Access { tokens: Some(tokens) });
+        let janitor = tokio::spawn(tend(registry));
         let listener = Listener::new(socket, &certificates).unwrap();
         let served = serve(server.clone(), listener);
         let listener = tokio::spawn(async move { served.await.unwrap() });

@@ -15,7 +15,9 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::{Context, Controller, Error, Key, Queue, Recorder, patching, posting};
+use super::{
+    Context, Controller, Error, Key, Queue, Recorder, patching, pods::condition, posting, stamp,
+};
 use plan::{Decision, Verdict, is_waiting, plan};
 use resources::{Counting, wanted};
 
@@ -80,9 +82,7 @@ impl Scheduler {
     }
 
     async fn refuse(&self, pod: &Pod, message: &str) -> Result<(), Error> {
-        let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref());
-        let mut conditions = conditions.unwrap_or_default().iter();
-        let old = conditions.find(|condition| condition.type_ == "PodScheduled");
+        let old = condition(pod, "PodScheduled");
         let told = old.is_some_and(|old| {
             old.status == "False"
                 && old.reason.as_deref() == Some("Unschedulable")
@@ -92,14 +92,14 @@ impl Scheduler {
             return Ok(());
         }
         let since = old.filter(|old| old.status == "False");
-        let since = since.and_then(|old| old.last_transition_time.as_ref()).map(|time| time.0);
+        let since = since.and_then(|old| old.last_transition_time.clone());
         let patch = json!({"status": {"conditions": [{
             "type": "PodScheduled",
             "status": "False",
             "reason": "Unschedulable",
             "message": message,
             "lastProbeTime": null,
-            "lastTransitionTime": since.unwrap_or_else(|| self.context.now()).to_string(),
+            "lastTransitionTime": since.unwrap_or_else(|| stamp(self.context.now())),
         }]}});
         let key = Key::of(pod);
         let api: Api<Pod> = self.context.api(&key.namespace);

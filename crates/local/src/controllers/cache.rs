@@ -32,7 +32,10 @@ use kube::{
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-use super::Queue;
+use super::{
+    Queue,
+    kserve::{ClusterServingRuntime, InferenceService, ServingRuntime},
+};
 
 /// Where an object is; the namespace of objects of the cluster is empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,6 +90,10 @@ pub struct Caches {
     pub volumes: Cache<PersistentVolume>,
     pub classes: Cache<StorageClass>,
     pub nodes: Cache<Node>,
+    /// These three are filled only where somebody has installed their definitions.
+    pub(super) inference_services: Cache<InferenceService>,
+    pub(super) serving_runtimes: Cache<ServingRuntime>,
+    pub(super) cluster_serving_runtimes: Cache<ClusterServingRuntime>,
 }
 
 impl Caches {
@@ -119,7 +126,7 @@ impl Caches {
 }
 
 /// A cache of any kind.
-trait Source: Sync {
+pub(super) trait Source: Sync {
     fn watch<'a>(&'a self, client: &Client) -> BoxFuture<'a, ()>;
     fn filled(&self) -> BoxFuture<'_, ()>;
 }

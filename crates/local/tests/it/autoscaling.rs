@@ -31,7 +31,7 @@ fn settings(usage: Option<Arc<dyn Usage>>) -> Settings {
     Settings { usage, autoscale_every, ..Settings::default() }
 }
 
-/// Paused, so that nobody else writes what is compared here.
+/// Paused, so that it has no pods but those that a test makes.
 fn deployment(replicas: i32) -> Value {
     json!({"metadata": {"name": "web"}, "spec": {
         "replicas": replicas,
@@ -112,8 +112,6 @@ async fn use_of_the_processor_decides_between_the_bounds() {
     let mut target = deployment(1);
     target["spec"]["selector"] = json!({"matchLabels": {"app": "a"}});
     target["spec"]["template"]["metadata"]["labels"] = json!({"app": "a"});
-    // Nobody makes pods for it: the one below is all there is.
-    target["spec"]["paused"] = json!(true);
     let requests = json!({"requests": {"cpu": "1"}});
     cluster
         .api

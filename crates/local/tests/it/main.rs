@@ -12,7 +12,7 @@
 //! - `load`: what is made to take long
 //! - `requests`: any request at all
 //! - `tls`: the listener
-//! - `services`, `autoscaling`, `claims`, `binding`: what controllers do about objects
+//! - `services`, `autoscaling`, `claims`, `binding`, `kserve`: what controllers do about objects
 
 // All of this runs only inside tests, where failing loudly is the point.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -25,6 +25,7 @@ mod controlled;
 mod custom;
 mod deletion;
 mod faults;
+mod kserve;
 mod lists;
 mod load;
 mod logs;

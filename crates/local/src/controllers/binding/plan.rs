@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::{
+    super::pods::is_finished,
     fit::{Misfit, fit},
     resources::{Amounts, Counting, offered, take, wanted},
 };
@@ -47,7 +48,7 @@ pub(super) fn is_waiting(pod: &Pod) -> bool {
     let ours = spec.scheduler_name.as_deref().is_none_or(|name| name == SCHEDULER);
     let gated = spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty());
     let leaving = pod.metadata.deletion_timestamp.is_some();
-    ours && !gated && !leaving && node_name(pod).is_none() && !is_over(pod)
+    ours && !gated && !leaving && node_name(pod).is_none() && !is_finished(pod)
 }
 
 /// What pods have left of each node.
@@ -55,7 +56,7 @@ fn free(nodes: &[Arc<Node>], pods: &[Arc<Pod>], counting: Counting) -> BTreeMap<
     let name = |node: &Node| node.metadata.name.clone().unwrap_or_default();
     let mut free: BTreeMap<_, _> =
         nodes.iter().map(|node| (name(node), offered(node, counting))).collect();
-    for pod in pods.iter().filter(|pod| !is_over(pod)) {
+    for pod in pods.iter().filter(|pod| !is_finished(pod)) {
         if let Some(held) = node_name(pod).and_then(|name| free.get_mut(name)) {
             take(held, &wanted(pod, counting));
         }
@@ -127,9 +128,4 @@ fn order(pod: &Pod) -> (i64, Option<jiff::Timestamp>, String, String) {
 
 fn node_name(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
-}
-
-pub(super) fn is_over(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Succeeded" | "Failed"))
 }

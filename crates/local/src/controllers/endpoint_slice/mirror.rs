@@ -11,10 +11,11 @@ use k8s_openapi::{
 };
 
 use super::{
+    super::pods::{is_finished, is_ready},
     slices::HEADLESS,
     wanted::{
-        Family, addresses, families, hostname, is_headless, is_reachable, is_ready, node_name,
-        ports, publishes_unready, reference,
+        Family, addresses, families, hostname, is_headless, node_name, ports, publishes_unready,
+        reference,
     },
 };
 
@@ -75,7 +76,7 @@ fn subsets(service: &Service, pods: &[Arc<Pod>]) -> Vec<EndpointSubset> {
     let mut groups: Vec<(Vec<EndpointPort>, Vec<EndpointAddress>, Vec<EndpointAddress>)> =
         Vec::new();
     let known = pods.iter().filter(|pod| {
-        is_reachable(pod) && (unready_too || pod.metadata.deletion_timestamp.is_none())
+        !is_finished(pod) && (unready_too || pod.metadata.deletion_timestamp.is_none())
     });
     for pod in known.take(LIMIT) {
         let Some(address) = address(service, pod, family) else { continue };

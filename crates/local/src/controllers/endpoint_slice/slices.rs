@@ -10,9 +10,10 @@ use k8s_openapi::{
         core::v1::{Pod, Service},
         discovery::v1::{Endpoint, EndpointPort, EndpointSlice},
     },
-    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 
+use super::super::owners::reference;
 use super::wanted::{Family, Group, families, groups, is_headless};
 
 /// More than these do not fit into a slice.
@@ -190,14 +191,7 @@ fn endpoint_slice(
             generate_name: Some(format!("{name}-")),
             namespace: service.metadata.namespace.clone(),
             labels: Some(labels(service)),
-            owner_references: Some(vec![OwnerReference {
-                api_version: "v1".into(),
-                kind: "Service".into(),
-                name,
-                uid: service.metadata.uid.clone().unwrap_or_default(),
-                controller: Some(true),
-                block_owner_deletion: Some(true),
-            }]),
+            owner_references: Some(vec![reference(service)]),
             ..Default::default()
         },
         address_type: family.name().into(),

@@ -10,6 +10,8 @@ use k8s_openapi::{
     apimachinery::pkg::util::intstr::IntOrString,
 };
 
+use super::super::pods::{is_finished, is_ready};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Family {
     V4,
@@ -66,7 +68,8 @@ pub(super) fn families(service: &Service) -> Vec<Family> {
 /// Pods with named ports may differ in the numbers, so there may be several groups.
 pub(super) fn groups(service: &Service, pods: &[Arc<Pod>], family: Family) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    for pod in pods.iter().filter(|pod| is_reachable(pod)) {
+    // A finished pod keeps its address in the status, but nobody listens there any more.
+    for pod in pods.iter().filter(|pod| !is_finished(pod)) {
         let addresses = addresses(pod, family);
         if addresses.is_empty() {
             continue;
@@ -97,18 +100,6 @@ fn endpoint(service: &Service, pod: &Pod, addresses: Vec<String>) -> Endpoint {
         target_ref: Some(reference(pod)),
         ..Default::default()
     }
-}
-
-/// A finished pod keeps its address in the status, but nobody listens there any more.
-pub(super) fn is_reachable(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    !matches!(phase, Some("Succeeded" | "Failed"))
-}
-
-pub(super) fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref());
-    let mut conditions = conditions.unwrap_or_default().iter();
-    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 pub(super) fn publishes_unready(service: &Service) -> bool {

@@ -14,10 +14,11 @@ use k8s_openapi::{
         },
         core::v1::Pod,
     },
-    apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::Time},
+    apimachinery::pkg::api::resource::Quantity,
 };
 
 use super::{
+    super::stamp,
     limits::{History, Range, limit},
     load::{Load, Proposal, Sample, Tolerance, propose},
 };
@@ -151,7 +152,7 @@ impl Decision {
         let message = format!("the HPA controller was able to update the target scale to {to}");
         set(&mut self.status, ABLE, true, "SucceededRescale", &message, now);
         self.status.desired_replicas = to;
-        self.status.last_scale_time = Some(Time(now));
+        self.status.last_scale_time = Some(stamp(now));
         history.changes.push((now, to.saturating_sub(rescale.from)));
     }
 
@@ -266,7 +267,7 @@ fn set(
         status: value.into(),
         reason: Some(reason.into()),
         message: Some(message.into()),
-        last_transition_time: Some(Time(now)),
+        last_transition_time: Some(stamp(now)),
     };
     let Some(held) = conditions.iter_mut().find(|condition| condition.type_ == kind) else {
         conditions.push(wanted);

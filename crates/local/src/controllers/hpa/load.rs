@@ -11,6 +11,7 @@ use k8s_openapi::{
     apimachinery::pkg::api::resource::Quantity,
 };
 
+use super::super::pods::condition;
 use crate::builtin::quantity;
 
 /// What a pod has used of the processor of late.
@@ -212,9 +213,9 @@ fn groups(load: &Load<'_>) -> Groups {
 /// Whether the sample tells of work rather than of starting.
 fn counts(pod: &Pod, sample: &Sample, now: Timestamp) -> bool {
     let Some(status) = &pod.status else { return false };
-    let mut conditions = status.conditions.iter().flatten();
-    let ready = conditions.find(|condition| condition.type_ == "Ready");
-    let (Some(ready), Some(start)) = (ready, &status.start_time) else { return false };
+    let (Some(ready), Some(start)) = (condition(pod, "Ready"), &status.start_time) else {
+        return false;
+    };
     let since = ready.last_transition_time.as_ref().map_or(start.0, |time| time.0);
     if later(start.0, STARTING) > now {
         ready.status != "False" && sample.at >= later(since, sample.window)
