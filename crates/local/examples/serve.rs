@@ -31,7 +31,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ..Settings::default()
     };
     let registry = Registry::start(store, settings).await?;
-    tokio::spawn(tend(registry.clone()));
+    let server = Server::new(registry.clone(), Access { tokens: Some(tokens) });
+    tokio::spawn(tend(registry));
     let listener = Listener::new(socket, &certificates)?;
-    Ok(serve(Server::new(registry, Access { tokens: Some(tokens) }), listener).await?)
+    Ok(serve(server, listener).await?)
 }
