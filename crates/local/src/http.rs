@@ -12,6 +12,7 @@ mod query;
 mod serve;
 mod status;
 mod stream;
+mod unread;
 mod watches;
 
 use std::{panic::AssertUnwindSafe, sync::Arc};

@@ -27,7 +27,9 @@ use tokio_rustls::{
     },
 };
 
-use super::Server;
+use tower::util::MapRequestLayer;
+
+use super::{Server, unread};
 use crate::{auth::Certificates, error::Error};
 
 /// Whoever says nothing must not hold a connection for ever.
@@ -132,18 +134,20 @@ async fn converse(acceptor: TlsAcceptor, stream: TcpStream, router: Router) {
         Err(_) => return tracing::debug!("handshake took too long"),
     };
     let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    let (stream, service) = (TokioIo::new(stream), TowerToHyperService::new(router));
+    let stream = TokioIo::new(stream);
     let ended = if http2 {
+        let router =
+            router.layer(MapRequestLayer::new(|request: Request| request.map(unread::taken_in)));
         let mut server = http2::Builder::new(TokioExecutor::new());
         server
             .timer(TokioTimer::new())
             .keep_alive_interval(HEAD)
             .max_header_list_size(HEADER_BYTES);
-        server.serve_connection(stream, service).await
+        server.serve_connection(stream, TowerToHyperService::new(router)).await
     } else {
         let mut server = http1::Builder::new();
         server.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(HEADERS);
-        server.serve_connection(stream, service).await
+        server.serve_connection(stream, TowerToHyperService::new(router)).await
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "connection ended early");
