@@ -8,7 +8,7 @@ use super::{
     Answer, Body, PatchKind, Registry, Source, Target, Write,
     body::{meta, metadata_mut, set},
     create::Owners,
-    patch::{Refused, check_version, patched, refused},
+    patch::{Patch, Refused, check_version, refused},
     update::{Before, From},
 };
 use crate::{
@@ -70,7 +70,8 @@ impl Registry {
         write: &Write,
     ) -> Result<Answer, Error> {
         let scale = Scale::new(target, old)?;
-        let wanted = scale.decode(patched(&scale.value, kind, &body.value, scale.typed)?)?;
+        let patch = Patch { before: &scale.value, kind, body: &body.value, typed: scale.typed };
+        let wanted = scale.decode_patched(&patch)?;
         let wanted = scale.owned(wanted, write, &Self::time(tx));
         self.rescale(tx, scale, wanted, write)
     }
@@ -161,10 +162,18 @@ impl<'a> Scale<'a> {
     }
 
     fn decode(&self, body: Value) -> Result<Value, Error> {
-        let cannot = |why: &str| {
-            let text = format!("Scale in version \"v1\" cannot be handled as a Scale: {why}");
-            Error::BadRequest(text)
-        };
+        self.read(body, |unfit| cannot(&unfit.read))
+    }
+
+    fn decode_patched(&self, patch: &Patch<'_>) -> Result<Value, Error> {
+        self.read(patch.patched()?, |unfit| patch.unfit(&unfit))
+    }
+
+    fn read(
+        &self,
+        body: Value,
+        unfit: impl FnOnce(builtin::Unfit) -> Error,
+    ) -> Result<Value, Error> {
         if !body.is_object() || body.get("kind").is_some_and(|kind| kind != "Scale") {
             return Err(cannot("the body is of another kind"));
         }
@@ -176,7 +185,7 @@ impl<'a> Scale<'a> {
             )));
         }
         let decoded = builtin::decode_kind(API_VERSION, "Scale", body, self.typed);
-        Ok(decoded.map_err(|why| cannot(&why))?.object)
+        Ok(decoded.map_err(unfit)?.object)
     }
 
     /// The scale as it is wanted, with its owners after the write.
@@ -212,6 +221,10 @@ impl<'a> Scale<'a> {
         }
         Ok(replicas)
     }
+}
+
+fn cannot(why: &str) -> Error {
+    Error::BadRequest(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}"))
 }
 
 fn paths(target: &Target) -> Option<ScalePaths> {
