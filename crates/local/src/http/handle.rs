@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     auth::User,
-    builtin::Storage,
+    builtin::{Resource, Storage},
     error::{Error, MediaType},
     registry::{Body, PatchKind, Served, Source, Target, Write},
     show::Include,
@@ -106,12 +106,25 @@ fn check_verb(served: &Served, path: &path::Resource, verb: &str) -> Result<(), 
             None if served.resource.custom => {
                 return Err(Error::NotFound(served.subject(&path.name)));
             }
-            None => return Err(Error::NoSuchResource),
+            None => return Err(unknown(&served.resource, &path.subresource)),
         }
     };
     match verbs.contains(&verb) {
         true => Ok(()),
         false => Err(Error::MethodNotAllowed),
+    }
+}
+
+/// Those that clients have commands for are told of in words.
+fn unknown(resource: &Resource, subresource: &str) -> Error {
+    match (&*resource.plural, subresource) {
+        ("pods", "exec" | "attach" | "portforward") | ("pods" | "services" | "nodes", "proxy") => {
+            let plural = &resource.plural;
+            Error::BadRequest(format!(
+                "{subresource} of {plural} is not supported by a local cluster"
+            ))
+        }
+        _ => Error::NoSuchResource,
     }
 }
 

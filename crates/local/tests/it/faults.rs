@@ -116,9 +116,23 @@ async fn paths_that_lead_nowhere() {
         "/apis/apps/v1/statefulsets",
         "/api/v1/configmaps/a",
         "/api/v1/namespaces/default/nodes",
-        "/api/v1/namespaces/default/pods/p/proxy",
+        "/api/v1/namespaces/default/pods/p/nothing",
     ] {
         api.get(path).await.fails(404, "NotFound");
+    }
+    for (path, what) in [
+        ("namespaces/default/pods/p/exec?command=ls", "exec of pods"),
+        ("namespaces/default/pods/p/attach", "attach of pods"),
+        ("namespaces/default/pods/p/portforward", "portforward of pods"),
+        ("namespaces/default/services/s/proxy", "proxy of services"),
+        ("nodes/n/proxy", "proxy of nodes"),
+    ] {
+        for method in [Method::GET, Method::POST] {
+            let path = format!("/api/v1/{path}");
+            let refused = api.send(method, &path, "", "").await.fails(400, "BadRequest");
+            let want = format!("{what} is not supported by a local cluster");
+            assert_eq!(refused.message(), want);
+        }
     }
     let missing = api.get(&format!("{CONFIG_MAPS}/none")).await.fails(404, "NotFound");
     assert_eq!(missing.message(), "configmaps \"none\" not found");
