@@ -15,6 +15,7 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     time::{sleep, timeout},
 };
@@ -123,10 +124,18 @@ fn is_ours(request: &Request, port: u16) -> bool {
     known.contains(&name) && given == Some(port)
 }
 
-async fn converse(acceptor: TlsAcceptor, stream: TcpStream, router: Router) {
+async fn converse(acceptor: TlsAcceptor, mut stream: TcpStream, router: Router) {
     // Events of a watch are small and must not wait for company.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot send small packets at once");
+    }
+    match timeout(HANDSHAKE, is_plain(&stream)).await {
+        Ok(true) => {
+            let told = timeout(HANDSHAKE, tell_of_tls(&mut stream)).await;
+            return tracing::debug!(?told, "a client does without TLS");
+        }
+        Ok(false) => {}
+        Err(_) => return tracing::debug!("a client says nothing"),
     }
     let stream = match timeout(HANDSHAKE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
@@ -152,6 +161,21 @@ async fn converse(acceptor: TlsAcceptor, stream: TcpStream, router: Router) {
     if let Err(error) = ended {
         tracing::debug!(%error, "connection ended early");
     }
+}
+
+/// Whether it begins as requests do, and no handshake.
+async fn is_plain(stream: &TcpStream) -> bool {
+    let mut first = [0];
+    stream.peek(&mut first).await.is_ok() && first[0].is_ascii_uppercase()
+}
+
+async fn tell_of_tls(stream: &mut TcpStream) -> io::Result<()> {
+    // What is not read when we close would take the answer with it.
+    let _read = stream.read(&mut [0; 4096]).await?;
+    let answer =
+        "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+    stream.write_all(answer.as_bytes()).await?;
+    stream.shutdown().await
 }
 
 #[cfg(test)]

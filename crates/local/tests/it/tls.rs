@@ -170,3 +170,18 @@ async fn whoever_still_sends_over_http2_gets_the_answer() {
     let endless = send_blanks(&served, "/nothing", &served.token, 100 << 20).await;
     assert_eq!(endless, None);
 }
+
+#[tokio::test]
+async fn who_does_without_tls_is_told_so() {
+    let served = Served::start().await;
+    for request in ["GET /version HTTP/1.1\r\nHost: x\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]
+    {
+        let mut stream = TcpStream::connect(("127.0.0.1", served.port)).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let want =
+            "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+        assert_eq!(answer, want);
+    }
+}
