@@ -34,7 +34,7 @@ impl Query {
         found.map_or("", |(_, value)| value.as_str())
     }
 
-    fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(known, _)| known == name)
     }
 
