@@ -75,7 +75,7 @@ fn code(error: &Error) -> (u16, &'static str) {
         Error::Forbidden { .. } => (403, "Forbidden"),
         Error::Misdirected => (421, "BadRequest"),
         Error::TooMany(_) => (429, "TooManyRequests"),
-        Error::Store | Error::Internal => (500, "InternalError"),
+        Error::Full(_) | Error::Store | Error::Internal => (500, "InternalError"),
     }
 }
 
