@@ -27,7 +27,7 @@ pub use create::{
 pub use decode::{Decoded, Unfit, decode, decode_kind, decode_metadata};
 pub(crate) use decode::{printed, zero};
 pub use defaults::default;
-pub use resources::{RESOURCES, Resource, Storage, Subresource, resource};
+pub use resources::{RESOURCES, Resource, Storage, Subresource, UNMADE, resource};
 pub use unsupported::{UNSUPPORTED, Unsupported, VOLUMES};
 pub(crate) use validate::selectors;
 pub use validate::{metadata as validate_metadata, validate};

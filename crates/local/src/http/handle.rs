@@ -65,6 +65,12 @@ pub(super) async fn resource(
         return Err(Error::MethodNotAllowed);
     }
     check_verb(&served, &path, verb)?;
+    if served.resource.storage == Storage::Unmade && matches!(verb, "create" | "update" | "patch") {
+        let kind = &served.resource.kind;
+        return Err(Error::BadRequest(format!(
+            "{kind} is not supported by a local cluster: nothing in it would act on one"
+        )));
+    }
     let deprecation = match &served.source {
         Source::Custom(custom) => custom.version().deprecation.clone(),
         Source::Builtin(_) => None,

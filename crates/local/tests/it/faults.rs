@@ -113,7 +113,7 @@ async fn paths_that_lead_nowhere() {
     }
     for path in [
         "/api/v1/nothing",
-        "/apis/apps/v1/statefulsets",
+        "/apis/apps/v1/controllerrevisions",
         "/api/v1/configmaps/a",
         "/api/v1/namespaces/default/nodes",
         "/api/v1/namespaces/default/pods/p/nothing",
@@ -136,6 +136,36 @@ async fn paths_that_lead_nowhere() {
     }
     let missing = api.get(&format!("{CONFIG_MAPS}/none")).await.fails(404, "NotFound");
     assert_eq!(missing.message(), "configmaps \"none\" not found");
+}
+
+#[tokio::test]
+async fn kinds_of_which_none_can_be_made() {
+    let api = Api::new().await;
+    for (path, kind) in [
+        ("/api/v1/namespaces/default/replicationcontrollers", "ReplicationController"),
+        ("/apis/apps/v1/namespaces/default/daemonsets", "DaemonSet"),
+        ("/apis/apps/v1/namespaces/default/statefulsets", "StatefulSet"),
+        ("/apis/batch/v1/namespaces/default/cronjobs", "CronJob"),
+        ("/apis/networking.k8s.io/v1/namespaces/default/ingresses", "Ingress"),
+    ] {
+        let list = api.get(path).await.is(200);
+        assert_eq!(list.body["kind"], format!("{kind}List"));
+        assert_eq!(list.body["items"], json!([]));
+        let body = json!({"metadata": {"name": "a"}});
+        let one = format!("{path}/a");
+        let want =
+            format!("{kind} is not supported by a local cluster: nothing in it would act on one");
+        for refused in [
+            api.post(path, body.clone()).await,
+            api.put(&one, body.clone()).await,
+            api.merge(&one, body.clone()).await,
+            api.apply(&one, "m", body.clone()).await,
+        ] {
+            assert_eq!(refused.fails(400, "BadRequest").message(), want);
+        }
+        api.get(&one).await.fails(404, "NotFound");
+        api.delete(&one).await.fails(404, "NotFound");
+    }
 }
 
 #[tokio::test]
