@@ -1,8 +1,10 @@
-//! The embedded API server inside the test's process, with its store in a folder of its own.
+//! The embedded API server inside the test's process, with its controllers, without a node, and with
+//! its store in a folder of its own.
 //!
 //! A store that has all the definitions is made once and copied for each test: reading them
 //! takes longer than most tests.
 
+mod kubelets;
 mod prepared;
 mod record;
 
@@ -16,6 +18,7 @@ use jiff::Timestamp;
 use tokio::{net::TcpListener, runtime::Runtime, sync::Mutex};
 use windlass_local::{
     auth::{Certificates, Tokens, kubeconfig, private_dir},
+    controllers,
     http::{Access, Listener, Server, serve_within},
     registry::{Registry, Settings, tend},
     store::Store,
@@ -122,7 +125,11 @@ async fn open(state: PathBuf, audit_log: PathBuf, port: u16) -> u16 {
     let registry = Registry::start(open_store(&state).await, settings).await.unwrap();
     tokio::spawn(tend(registry.clone()));
     let server = Server::new(registry, Access { tokens: Some(tokens) });
+    server.set_logs(kubelets::Kubelets::of(&server));
     let listener = Listener::new(socket, &certificates).unwrap();
+    // Tests bind pods themselves, as on the real API server.
+    let settings = controllers::Settings { without_scheduler: true, ..<_>::default() };
+    tokio::spawn(controllers::run(server.clone(), settings));
     tokio::spawn(serve_within(server, listener, move |router| record::writes(router, &audit_log)));
     port
 }

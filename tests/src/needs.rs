@@ -39,8 +39,8 @@ impl Need {
     /// Why the embedded API cannot have it; `None` if it can.
     fn missing(self) -> Option<String> {
         match self {
-            Need::Workloads => Some("waits for controllers of workloads".into()),
-            Need::Kubelets => Some("waits for logs of pods".into()),
+            Need::Workloads => None,
+            Need::Kubelets => None,
             Need::Kserve => Some("waits for webhooks, which KServe's controller is".into()),
             Need::Kubectl => xtask::cluster::find_kubectl().err().map(|error| format!("{error:#}")),
         }

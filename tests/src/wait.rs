@@ -27,6 +27,20 @@ where
     }
 }
 
+/// Asks until there is an answer, where nothing else runs in the thread.
+pub fn blocking<T, E: Debug>(what: &str, mut ask: impl FnMut() -> Result<T, E>) -> T {
+    let started = Instant::now();
+    loop {
+        match ask() {
+            Ok(value) => return value,
+            Err(seen) if started.elapsed() > DEADLINE => {
+                panic!("waited {DEADLINE:?} for {what}; last seen: {seen:?}");
+            }
+            Err(_) => std::thread::sleep(PAUSE),
+        }
+    }
+}
+
 /// Asks until the answer satisfies the check.
 pub async fn eventually<T: Debug, F>(
     what: &str,

@@ -16,6 +16,8 @@ mod set;
 mod tests;
 mod walk;
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value};
 
 pub(crate) use self::{check::plain as go_text, walk::equal};
@@ -91,20 +93,22 @@ pub struct Conflict {
 }
 
 /// Never owned, by anyone.
-const UNOWNED: [&[&str]; 12] = [
-    &["apiVersion"],
-    &["kind"],
-    &["metadata"],
-    &["metadata", "name"],
-    &["metadata", "namespace"],
-    &["metadata", "creationTimestamp"],
-    &["metadata", "selfLink"],
-    &["metadata", "uid"],
-    &["metadata", "clusterName"],
-    &["metadata", "generation"],
-    &["metadata", "managedFields"],
-    &["metadata", "resourceVersion"],
-];
+static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
+    Set::of_fields(&[
+        &["apiVersion"],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+        &["metadata", "clusterName"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "resourceVersion"],
+    ])
+});
 const OWNERS: &str = "/metadata/managedFields";
 /// Owns what was there before anyone was asked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -155,17 +159,20 @@ fn merged(
     let set = walk::set_of(request.typed, request.config);
     let mut own = request.entry(request.reset.filter(set));
     let last = managed.take(&own);
-    let owned = managed.owned().union(&own.set);
-    let last_set = last.as_ref().map(|last| last.set.clone()).unwrap_or_default();
-    let pruned = prune::prune(request.typed, merged, &last_set, &owned);
+    let pruned = match &last {
+        Some(last) => prune::prune(request.typed, merged, &last.set, &own.set, &managed),
+        None => merged,
+    };
 
     let change = request.reset.filter_all(Comparison::of(request.typed, live, &pruned));
-    let conflicts = conflicts(&managed, &change);
-    if !force && !conflicts.is_empty() {
-        return Err(Error::Conflicts(conflicts));
+    if !force {
+        let conflicts = conflicts(&managed, &change);
+        if !conflicts.is_empty() {
+            return Err(Error::Conflicts(conflicts));
+        }
     }
     managed.lose(&change);
-    own.set = own.set.difference(&Set::of_fields(&UNOWNED));
+    own.set.subtract(&UNOWNED);
     // A time tells of a change; an apply that changes nothing has none, or that of the last one.
     own.time = if walk::equal(live, &pruned) {
         last.and_then(|last| last.time)
@@ -266,8 +273,9 @@ impl Update<'_> {
         let change = self.reset.filter_all(Comparison::of(self.typed, old, new));
         managed.lose(&change);
         managed.drop_empty();
-        let gained = change.modified.union(&change.added);
-        let gained = gained.difference(&Set::of_fields(&UNOWNED));
+        let mut gained = change.modified;
+        gained.add(&change.added);
+        gained.subtract(&UNOWNED);
         if !gained.is_empty() {
             let mut entry = self.entry(gained);
             if let Some(previous) = managed.take(&entry) {
@@ -281,27 +289,29 @@ impl Update<'_> {
 
 impl Managed {
     fn lose(&mut self, change: &Comparison) {
-        let changed = change.modified.union(&change.added).union(&change.removed);
         for entry in &mut self.entries {
-            entry.set = entry.set.difference(&changed);
+            for changed in [&change.modified, &change.added, &change.removed] {
+                entry.set.subtract(changed);
+            }
         }
     }
 }
 
 impl Reset {
-    fn filter(self, set: Set) -> Set {
+    fn filter(self, mut set: Set) -> Set {
         match self {
-            Reset::Nothing => set,
-            Reset::Status => set.without_trees(&Set::of_fields(&[&["status"]])),
-            Reset::AllButStatus => set.only_field("status"),
+            Reset::Nothing => {}
+            Reset::Status => set.subtract_trees(&Set::of_fields(&[&["status"]])),
+            Reset::AllButStatus => set = set.only_field("status"),
             Reset::Spec { metadata } => {
                 let mut kept = Set::of_fields(&[&["spec"]]);
                 for name in metadata {
                     kept.insert(&["metadata", name].map(Element::field));
                 }
-                set.without_trees(&kept)
+                set.subtract_trees(&kept);
             }
         }
+        set
     }
 
     fn filter_all(self, change: Comparison) -> Comparison {

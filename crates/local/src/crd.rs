@@ -13,6 +13,7 @@ mod forms;
 mod names;
 mod path;
 mod prune;
+mod room;
 mod rules;
 mod scale;
 mod schema;

@@ -1,6 +1,6 @@
 //! What can go wrong, without a word of HTTP.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 /// One thing that is wrong with an object, in Kubernetes' words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +119,9 @@ pub enum Error {
     Expired { text: String, go_on: Option<String> },
     #[error("Timeout: Too large resource version: {asked}, current: {current}")]
     NotYet { asked: u64, current: u64 },
+    /// The rest of the request does not come.
+    #[error("Timeout: request did not complete within the allotted timeout")]
+    Slow,
     #[error("Unauthorized")]
     Unauthorized,
     #[error("{}", forbidden(.subject, .text))]
@@ -181,12 +184,9 @@ impl Error {
 
 /// Each text once, also where it has several causes.
 fn list(causes: &[Cause]) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    for text in causes.iter().map(Cause::to_string) {
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
+    let mut known = BTreeSet::new();
+    let texts = causes.iter().map(Cause::to_string);
+    let texts: Vec<String> = texts.filter(|text| known.insert(text.clone())).collect();
     match texts.as_slice() {
         [one] => one.clone(),
         several => format!("[{}]", several.join(", ")),

@@ -4,6 +4,7 @@ mod access;
 mod answer;
 mod body;
 mod handle;
+mod logs;
 mod negotiate;
 mod other;
 mod path;
@@ -15,7 +16,10 @@ mod stream;
 mod unread;
 mod watches;
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, OnceLock},
+};
 
 use axum::{
     Extension, Router,
@@ -33,23 +37,34 @@ use path::Path;
 use query::Query;
 use watches::Watches;
 
+pub use logs::{LogOptions, LogRun, LogStream, Logs};
 pub use serve::{Listener, serve, serve_within};
 pub use status::status;
 
-use crate::{auth::User, error::Error, registry::Registry};
+use crate::{
+    auth::{Tokens, User},
+    error::Error,
+    registry::Registry,
+};
 
 /// The API, to be asked over the network or in the process.
 pub struct Server {
     registry: Arc<Registry>,
-    access: access::Access,
+    /// Without them nobody is let in from the network.
+    tokens: Option<Arc<Tokens>>,
     watches: Watches,
+    logs: OnceLock<Arc<dyn Logs>>,
 }
 
 pub use access::Access;
 
 impl Server {
     pub fn new(registry: Arc<Registry>, access: Access) -> Arc<Self> {
-        Arc::new(Self { registry, access, watches: Watches::default() })
+        let tokens = access.tokens.map(Arc::new);
+        if let Some(tokens) = &tokens {
+            registry.issue_with(tokens.clone());
+        }
+        Arc::new(Self { registry, tokens, watches: Watches::default(), logs: OnceLock::new() })
     }
 
     pub fn registry(&self) -> &Arc<Registry> {

@@ -1,14 +1,16 @@
 //! A cluster in a process: a Kubernetes-compatible API with its store on disk.
 //!
-//! `store` (objects and their history) ← `registry` (verbs, apply, deletion) ← `http` (the router). It
-//! serves any custom resource and knows none of ours.
+//! `store` (objects and their history) ← `registry` (verbs, apply, deletion) ← `http` (the router) ←
+//! `controllers` (what acts upon objects). It serves any custom resource and knows none of ours.
 
 pub mod apply;
 pub mod auth;
 pub mod builtin;
+pub mod controllers;
 pub mod crd;
 pub mod error;
 pub mod http;
+pub mod node;
 pub mod patch;
 pub mod protobuf;
 pub mod registry;

@@ -16,6 +16,8 @@ const MOST_OPERATIONS: usize = 10_000;
 const MOST_COPIED_BYTES: usize = 3 * 1024 * 1024;
 /// How deep an object may be; deeper ones would exhaust the stack of whoever walks them.
 const MOST_DEPTH: usize = 128;
+/// How many values one JSON patch may walk over or shift: every other write waits for it.
+const MOST_WORK: usize = 10_000_000;
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Error {
@@ -53,11 +55,11 @@ pub fn json(target: &Value, operations: &Value) -> Result<Value, Error> {
     }
     let mut patched = target.clone();
     let mut copied = 0;
+    let mut work = MOST_WORK;
     for operation in operations {
         let operation = PatchOperation::deserialize(operation).map_err(|_| Error::Rejected)?;
-        if operation.path().tokens().count() > MOST_DEPTH {
-            return Err(Error::Rejected);
-        }
+        // Before it is done: what is too deep cannot even be dropped.
+        afford(&patched, &operation, &mut work).ok_or(Error::Rejected)?;
         if let PatchOperation::Copy(copy) = &operation {
             let value = copy.from.resolve(&patched).map_err(|_| Error::Rejected)?;
             copied += value.to_string().len();
@@ -73,7 +75,26 @@ pub fn json(target: &Value, operations: &Value) -> Result<Value, Error> {
         };
         json_patch::patch_unsafe(&mut patched, &[operation]).map_err(|_| Error::Rejected)?;
     }
-    if is_within(&patched, MOST_DEPTH) { Ok(patched) } else { Err(Error::Rejected) }
+    Ok(patched)
+}
+
+/// Takes what the operation costs from `work`. `None` if there is not enough of it left, if the
+/// outcome would be too deep, or if there is nothing to move.
+fn afford(object: &Value, operation: &PatchOperation, work: &mut usize) -> Option<()> {
+    let (value, from) = match operation {
+        PatchOperation::Add(add) => (Some(&add.value), None),
+        PatchOperation::Replace(replace) => (Some(&replace.value), None),
+        PatchOperation::Move(moved) => (Some(moved.from.resolve(object).ok()?), Some(&moved.from)),
+        PatchOperation::Copy(copy) => (Some(copy.from.resolve(object).ok()?), Some(&copy.from)),
+        PatchOperation::Remove(_) | PatchOperation::Test(_) => (None, None),
+    };
+    for path in [Some(operation.path()), from.map(|from| &**from)].into_iter().flatten() {
+        // What follows in a list makes room or closes up.
+        let list = path.parent().and_then(|parent| parent.resolve(object).ok()?.as_array());
+        *work = work.checked_sub(list.map_or(0, Vec::len))?;
+    }
+    let depth = MOST_DEPTH.checked_sub(operation.path().tokens().count())?;
+    value.is_none_or(|value| is_within(value, depth, work)).then_some(())
 }
 
 /// Kubernetes' strategic merge, which knows the lists of built-in kinds.
@@ -91,10 +112,17 @@ fn is_missing(object: &Value, path: &Pointer) -> bool {
     map.is_some_and(|map| !map.contains_key(&*name.decoded()))
 }
 
-fn is_within(value: &Value, depth: usize) -> bool {
+/// Whether the value nests at most so deep. Each value that is looked at is taken from `work`.
+fn is_within(value: &Value, depth: usize, work: &mut usize) -> bool {
+    let Some(left) = work.checked_sub(1) else { return false };
+    *work = left;
     match value {
-        Value::Array(items) => depth > 0 && items.iter().all(|item| is_within(item, depth - 1)),
-        Value::Object(map) => depth > 0 && map.values().all(|item| is_within(item, depth - 1)),
+        Value::Array(items) => {
+            depth > 0 && items.iter().all(|item| is_within(item, depth - 1, work))
+        }
+        Value::Object(map) => {
+            depth > 0 && map.values().all(|item| is_within(item, depth - 1, work))
+        }
         _ => true,
     }
 }

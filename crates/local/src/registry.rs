@@ -23,12 +23,12 @@ mod subresource;
 mod update;
 mod watch;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-pub use body::Body;
+pub use body::{Body, Duplicates};
 pub use catalog::{Catalog, Served, Source};
 pub use delete::{DeleteOptions, Policy};
 pub use documents::{Document, Documents};
@@ -41,7 +41,7 @@ pub use start::Settings;
 pub use watch::{Event, Watch, WatchOptions};
 
 use crate::{
-    auth,
+    auth::{self, Tokens},
     error::{Error, Subject},
     store::{self, Key, Mode, Object, Store, Transaction},
 };
@@ -51,6 +51,8 @@ pub struct Registry {
     catalog: Mutex<Option<Arc<Catalog>>>,
     rights: Mutex<Option<(rights::At, Arc<auth::Rbac>)>>,
     settings: Settings,
+    /// Once they are known, Secrets that ask for a token get one.
+    tokens: OnceLock<Arc<Tokens>>,
 }
 
 /// What a request is about.
@@ -133,6 +135,11 @@ impl Registry {
 
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// From now on with these. The first to be told stay.
+    pub(crate) fn issue_with(&self, tokens: Arc<Tokens>) {
+        let _ = self.tokens.set(tokens);
     }
 
     /// What is served now. It is made anew when a definition has changed.

@@ -5,12 +5,22 @@ use serde_json::Value;
 use super::Finding;
 
 /// Each crate of ours with those it may use. A new crate is added here with its arrows.
-const ARROWS: [(&str, &[&str]); 7] = [
+const ARROWS: [(&str, &[&str]); 8] = [
     ("windlass-api", &[]),
     ("windlass-engine", &[]),
     ("windlass-domains", &["windlass-api", "windlass-engine"]),
     ("windlass-local", &[]),
-    ("windlass", &["windlass-api", "windlass-engine", "windlass-domains", "windlass-local"]),
+    ("windlass-routing", &[]),
+    (
+        "windlass",
+        &[
+            "windlass-api",
+            "windlass-engine",
+            "windlass-domains",
+            "windlass-local",
+            "windlass-routing",
+        ],
+    ),
     (
         "windlass-tests",
         &[
@@ -18,6 +28,7 @@ const ARROWS: [(&str, &[&str]); 7] = [
             "windlass-engine",
             "windlass-domains",
             "windlass-local",
+            "windlass-routing",
             "windlass",
             "xtask",
         ],

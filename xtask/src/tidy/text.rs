@@ -13,7 +13,7 @@ const MACHINE_PATHS: [&str; 3] =
 const TEST_MARK: &str = concat!("#[cfg(", "test)]");
 
 /// The one place where a test may pause: between two looks at a condition with a deadline.
-const WAITING_FILES: [&str; 2] = ["tests/src/wait.rs", "crates/windlass/tests/up/wait.rs"];
+const WAITING_FILE: &str = "tests/src/wait.rs";
 
 pub(super) fn short_files(files: &[File]) -> Vec<Finding> {
     let rust = files.iter().filter(|file| file.is_rust());
@@ -35,7 +35,7 @@ pub(super) fn finished(files: &[File]) -> Vec<Finding> {
             if let Some(word) = UNFINISHED.iter().find(|word| code.contains(**word)) {
                 findings.push(file.finding(line, format!("`{word}` is not for finished code")));
             }
-            let may_sleep = !in_tests || WAITING_FILES.contains(&file.path.as_str());
+            let may_sleep = !in_tests || file.path == WAITING_FILE;
             if !may_sleep && SLEEPS.iter().any(|word| code.contains(word)) {
                 let message = "a test waits for a condition with a deadline; it does not sleep";
                 findings.push(file.finding(line, message));

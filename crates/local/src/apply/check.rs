@@ -1,6 +1,6 @@
 //! Whether a configuration is of its type.
 
-use std::fmt::Write;
+use std::{collections::BTreeSet, fmt::Write};
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::types::{Scalar, Typed};
 /// All that is wrong, as Kubernetes tells it.
 pub(super) fn check(typed: Typed<'_>, value: &Value) -> Result<(), String> {
     let mut problems = Vec::new();
-    one(typed, value, "", &mut problems);
+    one(typed, value, &mut String::new(), &mut problems);
     match problems.as_slice() {
         [] => Ok(()),
         [one] => Err(one.clone()),
@@ -21,7 +21,7 @@ pub(super) fn check(typed: Typed<'_>, value: &Value) -> Result<(), String> {
     }
 }
 
-fn one(typed: Typed<'_>, value: &Value, path: &str, problems: &mut Vec<String>) {
+fn one(typed: Typed<'_>, value: &Value, path: &mut String, problems: &mut Vec<String>) {
     if value.is_null() {
         return;
     }
@@ -45,21 +45,26 @@ fn at(path: &str, problem: &str) -> String {
     if path.is_empty() { problem.to_owned() } else { format!("{path}: {problem}") }
 }
 
-fn fields_of(fields: Fields<'_>, value: &Value, path: &str, problems: &mut Vec<String>) {
+fn fields_of(fields: Fields<'_>, value: &Value, path: &mut String, problems: &mut Vec<String>) {
+    let length = path.len();
     for (name, child) in value.as_object().into_iter().flatten() {
-        let path = format!("{path}.{name}");
-        match fields.child(name) {
-            Some(typed) => one(typed, child, &path, problems),
-            None => {
-                problems.push(format!("{path}: field not declared in schema"));
-                return;
-            }
+        path.push('.');
+        path.push_str(name);
+        let typed = fields.child(name);
+        match typed {
+            Some(typed) => one(typed, child, path, problems),
+            None => problems.push(format!("{path}: field not declared in schema")),
+        }
+        path.truncate(length);
+        if typed.is_none() {
+            return;
         }
     }
 }
 
-fn items_of(list: List<'_>, items: &[Value], path: &str, problems: &mut Vec<String>) {
-    let mut seen: Vec<Element> = Vec::new();
+fn items_of(list: List<'_>, items: &[Value], path: &mut String, problems: &mut Vec<String>) {
+    let length = path.len();
+    let mut seen: BTreeSet<Element> = BTreeSet::new();
     for (index, item) in items.iter().enumerate() {
         let element = if list.is_atomic() {
             Element::Index(index as i64)
@@ -75,8 +80,11 @@ fn items_of(list: List<'_>, items: &[Value], path: &str, problems: &mut Vec<Stri
         if seen.contains(&element) {
             problems.push(at(path, &format!("duplicate entries for key {element}")));
         }
-        one(list.items, item, &format!("{path}{element}"), problems);
-        seen.push(element);
+        // Writing to a string cannot fail.
+        let _ = write!(path, "{element}");
+        one(list.items, item, path, problems);
+        path.truncate(length);
+        seen.insert(element);
     }
 }
 

@@ -1,5 +1,7 @@
 //! What differs between two objects of a type, as sets of paths.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::{
@@ -94,9 +96,13 @@ impl Walk {
         let only_new = new.into_iter().flatten().map(|(name, _)| name);
         let only_new = only_new.filter(|name| old.is_none_or(|old| !old.contains_key(*name)));
         for name in old.into_iter().flatten().map(|(name, _)| name).chain(only_new) {
+            let [old, new] = [old, new].map(|map| map.and_then(|map| map.get(name)));
+            // Most of an object stays as it is, and of that there is nothing to tell.
+            if old.zip(new).is_some_and(|(old, new)| equal(old, new)) {
+                continue;
+            }
             let Some(typed) = fields.child(name) else { continue };
             self.path.push(Element::field(name));
-            let [old, new] = [old, new].map(|map| map.and_then(|map| map.get(name)));
             self.both(typed, old, new);
             self.path.pop();
         }
@@ -104,10 +110,11 @@ impl Walk {
 
     fn items(&mut self, list: List<'_>, old: &[Value], new: &[Value]) {
         let (old, new) = (by_element(list, old), by_element(list, new));
-        let only_new = new.iter().filter(|(element, _)| find(&old, element).is_empty());
+        let only_new = new.iter().filter(|(element, _)| !old.contains_key(element));
         for (element, _) in old.iter().chain(only_new) {
             self.path.push(element.clone());
-            self.item(list, find(&old, element), find(&new, element));
+            let [old, new] = [&old, &new].map(|items| items.get(element).map(Vec::as_slice));
+            self.item(list, old.unwrap_or_default(), new.unwrap_or_default());
             self.path.pop();
         }
     }
@@ -140,22 +147,13 @@ impl Walk {
     }
 }
 
-type Items<'a> = Vec<(Element, Vec<&'a Value>)>;
-
 /// Items without a key are passed over: they were stored before the type demanded one.
-fn by_element<'a>(list: List<'_>, items: &'a [Value]) -> Items<'a> {
-    let mut found: Items<'a> = Vec::new();
+fn by_element<'a>(list: List<'_>, items: &'a [Value]) -> BTreeMap<Element, Vec<&'a Value>> {
+    let mut found: BTreeMap<Element, Vec<&'a Value>> = BTreeMap::new();
     for item in items {
-        let Ok(element) = list.element(item) else { continue };
-        match found.iter_mut().find(|(other, _)| *other == element) {
-            Some((_, values)) => values.push(item),
-            None => found.push((element, vec![item])),
+        if let Ok(element) = list.element(item) {
+            found.entry(element).or_default().push(item);
         }
     }
     found
-}
-
-fn find<'a, 'b>(items: &'b Items<'a>, element: &Element) -> &'b [&'a Value] {
-    let found = items.iter().find(|(other, _)| other == element);
-    found.map(|(_, values)| values.as_slice()).unwrap_or_default()
 }

@@ -1,5 +1,7 @@
 //! The union of a live object and a configuration.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -55,13 +57,22 @@ fn fields(
 /// One side of the merge of two lists.
 struct Side<'a> {
     items: Vec<(Element, &'a Value)>,
+    /// The item of each key, if it is the only one. Items that share a key are replaced instead of
+    /// merged.
+    single: BTreeMap<Element, Option<&'a Value>>,
     next: usize,
 }
 
 impl<'a> Side<'a> {
     fn of(list: List<'_>, items: &'a [Value]) -> Side<'a> {
         let items = items.iter().filter_map(|item| Some((list.element(item).ok()?, item)));
-        Side { items: items.collect(), next: 0 }
+        let items: Vec<_> = items.collect();
+        let mut single = BTreeMap::new();
+        for (element, item) in &items {
+            let known = single.entry(element.clone());
+            known.and_modify(|single| *single = None).or_insert(Some(*item));
+        }
+        Side { items, single, next: 0 }
     }
 
     fn peek(&self) -> Option<&(Element, &'a Value)> {
@@ -69,16 +80,11 @@ impl<'a> Side<'a> {
     }
 
     fn has(&self, element: &Element) -> bool {
-        self.items.iter().any(|(other, _)| other == element)
+        self.single.contains_key(element)
     }
 
-    /// The only item of that key. Items that share a key are replaced instead of merged.
     fn single(&self, element: &Element) -> Option<&'a Value> {
-        let mut found = self.items.iter().filter(|(other, _)| other == element);
-        match (found.next(), found.next()) {
-            (Some((_, value)), None) => Some(value),
-            _ => None,
-        }
+        self.single.get(element).copied().flatten()
     }
 }
 
@@ -90,7 +96,7 @@ fn items(list: List<'_>, live: &[Value], config: &[Value]) -> Option<Value> {
     let mut shared = shared.into_iter().filter(|element| live.has(element)).collect::<Vec<_>>();
     shared.reverse();
     let mut merged = Vec::new();
-    let mut taken: Vec<Element> = Vec::new();
+    let mut taken: BTreeSet<Element> = BTreeSet::new();
     while live.peek().is_some() || config.peek().is_some() {
         if let Some((element, value)) = live.peek() {
             if !config.has(element) {
@@ -114,7 +120,7 @@ fn items(list: List<'_>, live: &[Value], config: &[Value]) -> Option<Value> {
             live.next += 1;
         }
         merged.extend(both(list.items, live.single(element), Some(value)));
-        taken.push(element.clone());
+        taken.insert(element.clone());
         if shared.last() == Some(element) {
             shared.pop();
         }

@@ -4,26 +4,38 @@ use serde_json::{Map, Value};
 
 use super::{
     element::Element,
+    managed::Managed,
     set::Set,
     walk::{Shape, list_in, map_in, set_of, with_declared},
 };
 use crate::types::Typed;
 
-/// `last` is what the manager applied before, `owned` what anyone owns now, this manager's new set
-/// included.
-pub(super) fn prune(typed: Typed<'_>, merged: Value, last: &Set, owned: &Set) -> Value {
-    if last.is_empty() {
+/// `last` is what the manager applied before, `own` what it applies now.
+pub(super) fn prune(
+    typed: Typed<'_>,
+    merged: Value,
+    last: &Set,
+    own: &Set,
+    others: &Managed,
+) -> Value {
+    // Who gives nothing up removes nothing.
+    if own.contains_all(last) {
         return merged;
     }
+    without(typed, &merged, last, &others.owned().union(own))
+}
+
+/// Without what only `last` had; `owned` is what anyone owns now.
+pub(super) fn without(typed: Typed<'_>, merged: &Value, last: &Set, owned: &Set) -> Value {
     let last = with_declared(typed, last);
     let present = |value: &Value| with_declared(typed, &set_of(typed, value));
-    let all = present(&merged);
+    let all = present(merged);
     // What stays when all of the last set goes, and what the owners bring back.
-    let rest = present(&remove(typed, &merged, &last));
+    let rest = present(&remove(typed, merged, &last));
     let kept = rest.union(&with_declared(typed, owned));
-    let rest = present(&remove(typed, &merged, &all.difference(&kept)));
+    let rest = present(&remove(typed, merged, &all.difference(&kept)));
     // Removing a map or an item takes along what nobody ever owned; only the last set may go.
-    remove(typed, &merged, &all.difference(&rest).intersection(&last))
+    remove(typed, merged, &all.difference(&rest).intersection(&last))
 }
 
 /// The value without the members of the set. What loses all it holds becomes null.

@@ -21,10 +21,27 @@ impl Set {
     /// The members of a set are added one by one; here the path itself.
     pub fn insert(&mut self, path: &[Element]) {
         match path.split_first() {
-            Some((first, rest)) => {
-                self.children.entry(first.clone()).or_default().insert(rest);
-            }
+            Some((first, rest)) => match self.children.get_mut(first) {
+                Some(child) => child.insert(rest),
+                None => {
+                    let mut child = Set::default();
+                    child.insert(rest);
+                    self.children.insert(first.clone(), child);
+                }
+            },
             None => self.member = true,
+        }
+    }
+
+    /// Only the place itself.
+    pub(super) fn leaf() -> Set {
+        Set { member: true, ..Set::default() }
+    }
+
+    /// Puts what lies beneath a place where nothing is yet. What is empty leaves no trace.
+    pub(super) fn put(&mut self, element: Element, child: Set) {
+        if !child.is_empty() {
+            self.children.insert(element, child);
         }
     }
 
@@ -40,6 +57,15 @@ impl Set {
 
     pub fn is_empty(&self) -> bool {
         !self.member && self.children.values().all(Set::is_empty)
+    }
+
+    /// Whether all members of the other are members.
+    pub(super) fn contains_all(&self, other: &Set) -> bool {
+        (self.member || !other.member)
+            && other.children.iter().all(|(element, theirs)| match self.children.get(element) {
+                Some(ours) => ours.contains_all(theirs),
+                None => theirs.is_empty(),
+            })
     }
 
     /// Whether this place itself is a member.
@@ -75,44 +101,45 @@ impl Set {
 
     /// Without the members of the other; what lies beneath a member of it stays.
     pub fn difference(&self, other: &Set) -> Set {
-        self.combine(other, |ours, theirs| ours && !theirs, true)
+        let mut set = self.clone();
+        set.subtract(other);
+        set
+    }
+
+    /// As [`Self::difference`], in place.
+    pub(super) fn subtract(&mut self, other: &Set) {
+        self.member &= !other.member;
+        self.thin(other, Set::subtract);
     }
 
     pub fn intersection(&self, other: &Set) -> Set {
-        self.combine(other, |ours, theirs| ours && theirs, false)
-    }
-
-    fn combine(&self, other: &Set, rule: fn(bool, bool) -> bool, keep_unmatched: bool) -> Set {
-        let mut set = Set { member: rule(self.member, other.member), ..Set::default() };
+        let mut set = Set { member: self.member && other.member, ..Set::default() };
         for (element, ours) in &self.children {
-            let child = match other.children.get(element) {
-                Some(theirs) => ours.combine(theirs, rule, keep_unmatched),
-                None if keep_unmatched => ours.clone(),
-                None => continue,
-            };
-            if !child.is_empty() {
-                set.children.insert(element.clone(), child);
+            if let Some(theirs) = other.children.get(element) {
+                set.put(element.clone(), ours.intersection(theirs));
             }
         }
         set
     }
 
-    /// Without the members of the other and everything beneath them.
-    pub(super) fn without_trees(&self, other: &Set) -> Set {
+    /// Takes out the members of the other and everything beneath them.
+    pub(super) fn subtract_trees(&mut self, other: &Set) {
         if other.member {
-            return Set::default();
+            *self = Set::default();
         }
-        let mut set = Set { member: self.member, ..Set::default() };
-        for (element, ours) in &self.children {
-            let child = match other.children.get(element) {
-                Some(theirs) => ours.without_trees(theirs),
-                None => ours.clone(),
-            };
-            if !child.is_empty() {
-                set.children.insert(element.clone(), child);
+        self.thin(other, Set::subtract_trees);
+    }
+
+    /// Goes down where the other does, and drops what is left empty.
+    fn thin(&mut self, other: &Set, step: fn(&mut Set, &Set)) {
+        for (element, theirs) in &other.children {
+            if let Some(ours) = self.children.get_mut(element) {
+                step(ours, theirs);
+                if ours.is_empty() {
+                    self.children.remove(element);
+                }
             }
         }
-        set
     }
 
     /// Only what lies beneath the field of that name.
@@ -181,7 +208,7 @@ impl Set {
             let Some(element) = Element::read(key)? else { continue };
             // A leaf is a member without being told so.
             let is_leaf = inner.as_object().is_some_and(Map::is_empty);
-            set.children.insert(element, child.with_member(is_leaf));
+            set.put(element, child.with_member(is_leaf));
         }
         Ok(set)
     }

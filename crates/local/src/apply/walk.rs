@@ -195,46 +195,36 @@ pub(crate) fn equal(a: &Value, b: &Value) -> bool {
 
 /// The paths that a value holds.
 pub(super) fn set_of(typed: Typed<'_>, value: &Value) -> Set {
-    let mut set = Set::default();
-    collect(typed, value, &mut Vec::new(), &mut set);
-    set
-}
-
-fn collect(typed: Typed<'_>, value: &Value, path: &mut Vec<Element>, set: &mut Set) {
     match Shape::of(typed, Some(value)) {
-        Shape::Scalar(_) => set.insert(path),
-        Shape::List(list) if list.is_atomic() => set.insert(path),
-        Shape::Map(fields) if fields.atomic => set.insert(path),
-        Shape::List(list) => collect_items(list, list_in(Some(value)), path, set),
+        Shape::Scalar(_) => Set::leaf(),
+        Shape::List(list) if list.is_atomic() => Set::leaf(),
+        Shape::Map(fields) if fields.atomic => Set::leaf(),
+        Shape::List(list) => set_of_items(list, list_in(Some(value))),
         Shape::Map(fields) => {
-            for (name, child) in map_in(Some(value)).into_iter().flatten() {
-                path.push(Element::field(name));
-                if let Some(typed) = fields.child(name) {
-                    collect(typed, child, path, set);
-                }
-                let is_nothing = child.is_null() || child.as_object().is_some_and(Map::is_empty);
-                if is_nothing || fields.declared(name).is_none() {
-                    set.insert(path);
-                }
-                path.pop();
+            let mut set = Set::default();
+            for (name, value) in map_in(Some(value)).into_iter().flatten() {
+                let inner = fields.child(name).map(|typed| set_of(typed, value));
+                let is_nothing = value.is_null() || value.as_object().is_some_and(Map::is_empty);
+                let is_member = is_nothing || fields.declared(name).is_none();
+                set.put(Element::field(name), inner.unwrap_or_default().with_member(is_member));
             }
+            set
         }
     }
 }
 
 /// Items that share a key count as one value.
-fn collect_items(list: List<'_>, items: &[Value], path: &mut Vec<Element>, set: &mut Set) {
-    let elements: Vec<Option<Element>> = items.iter().map(|item| list.element(item).ok()).collect();
-    for (element, item) in elements.iter().zip(items) {
-        let Some(element) = element else { continue };
-        let is_single = elements.iter().flatten().filter(|other| *other == element).count() == 1;
-        path.push(element.clone());
-        if is_single {
-            collect(list.items, item, path, set);
-        }
-        set.insert(path);
-        path.pop();
+fn set_of_items(list: List<'_>, items: &[Value]) -> Set {
+    let mut set = Set::default();
+    for item in items {
+        let Ok(element) = list.element(item) else { continue };
+        let of_item = match set.child(&element) {
+            Some(_) => Set::leaf(),
+            None => set_of(list.items, item).with_member(true),
+        };
+        set.put(element, of_item);
     }
+    set
 }
 
 /// The set with every declared field a member beneath which something is one.

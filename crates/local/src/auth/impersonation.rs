@@ -19,15 +19,15 @@ pub enum Impersonation {
 }
 
 /// Reads the request's headers, as name and value.
-pub fn impersonation<'a>(
+pub fn impersonation(
     caller: &User,
-    headers: impl IntoIterator<Item = (&'a str, &'a str)>,
+    headers: impl IntoIterator<Item = (impl AsRef<str>, impl AsRef<str>)>,
     rbac: &Rbac,
 ) -> Impersonation {
     let mut wanted = User::default();
     let mut asked = false;
     for (name, value) in headers {
-        let name = name.to_ascii_lowercase();
+        let (name, value) = (name.as_ref().to_ascii_lowercase(), value.as_ref());
         let Some(part) = name.strip_prefix("impersonate-") else { continue };
         match part {
             "user" => wanted.name = value.to_owned(),

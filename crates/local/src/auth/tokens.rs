@@ -187,7 +187,8 @@ impl Tokens {
         (!claims.audiences.is_empty()).then_some(claims)
     }
 
-    /// Fills in a Secret that asks for a token of this account. The token ends with the Secret.
+    /// Fills in what a Secret lacks that asks for a token of this account. The token ends with the
+    /// Secret.
     pub fn fill_secret(
         &self,
         secret: &mut Value,
@@ -219,7 +220,7 @@ impl Tokens {
                 ("ca.crt", authority),
                 ("namespace", &request.namespace),
             ] {
-                data.insert(key.to_owned(), STANDARD.encode(value).into());
+                data.entry(key).or_insert_with(|| STANDARD.encode(value).into());
             }
         }
         Ok(())

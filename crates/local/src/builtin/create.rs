@@ -97,7 +97,8 @@ pub fn on_update(resource: &Resource, object: &mut Value, old: &Value) {
         ("", "Service") => keep_address(object, old),
         ("", "Secret") => string_data(object),
         ("", "PersistentVolumeClaim") => keep(object, old, &["spec"], "volumeName"),
-        ("", "Namespace") => keep(object, old, &["spec"], "finalizers"),
+        // They change through `/finalize` only.
+        ("", "Namespace") => restore(object, old, &["spec"], "finalizers"),
         ("batch", "Job") => keep(object, old, &["spec"], "selector"),
         _ => {}
     }
@@ -126,6 +127,14 @@ fn keep(object: &mut Value, old: &Value, path: &[&str], name: &str) {
     {
         map.insert(name.to_owned(), value.clone());
     }
+}
+
+/// Whatever the update says.
+fn restore(object: &mut Value, old: &Value, path: &[&str], name: &str) {
+    if let Some(map) = map_mut(object, path) {
+        map.remove(name);
+    }
+    keep(object, old, path, name);
 }
 
 fn status(object: &mut Value, status: Value) {

@@ -1,5 +1,7 @@
 //! Reading an object as Go does: what is declared is kept in its canonical form, the rest goes.
 
+use std::fmt;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 
@@ -27,6 +29,12 @@ pub struct Unfit {
     pub read: String,
     /// In those of who makes an object of a map, as strategic merges do.
     pub converted: String,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.read)
+    }
 }
 
 /// Reads the body as an object of this resource. The error is the cause alone; that the kind
@@ -196,7 +204,7 @@ impl Reader<'_> {
             | (Scalar::IntOrString, value @ Value::String(_))
             | (Scalar::Untyped, value) => Ok(value),
             (Scalar::Integer | Scalar::IntOrString, Value::Number(number)) => {
-                if number.is_i64() || number.is_u64() {
+                if number.is_i64() {
                     Ok(Value::Number(number))
                 } else {
                     Err(Wrong::scalar(Value::Number(number), wanted))

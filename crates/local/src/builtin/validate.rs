@@ -35,6 +35,7 @@ pub fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<Ca
     match (&*resource.group, &*resource.kind) {
         ("", "Pod") => pod::pod(new, old, &mut causes),
         ("", "Service") => service::service(new, old, &mut causes),
+        ("", "Namespace") => meta::namespace(new, old, &mut causes),
         ("", "ConfigMap") => config::config_map(new, old, &mut causes),
         ("", "Secret") => config::secret(new, old, &mut causes),
         ("", "PersistentVolumeClaim") => storage::claim(new, old, &mut causes),

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{
     causes,
     path::Path,
+    room,
     schema::{Schema, list, text},
     structure,
 };
@@ -42,6 +43,10 @@ pub fn validate_definition(crd: &Value, old: Option<&Value>) -> Vec<Cause> {
     check_scope(spec, &path, &mut causes);
     check_versions(spec, &path, &mut causes);
     check_names(&spec["names"], &path.field("names"), &mut causes);
+    if let Err(detail) = room::check_amount(spec) {
+        causes.push(causes::invalid_whole(&path.field("versions"), &detail));
+        return causes;
+    }
     check_schemas(spec, &path, &mut causes);
     check_subresources(spec, &path, &mut causes);
     check_columns(spec, &path, &mut causes);

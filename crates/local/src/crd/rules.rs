@@ -3,31 +3,44 @@
 //! The walk is ours: an item of a list continues the old item with the same keys, not the one that
 //! stood at its place.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use kube_cel::{
     KubeCelExt,
     cel::{
         Context, ExecutionError, Value as Cel,
         common::ast::Expr,
+        extractors::This,
         objects::OptionalValue,
         parser::{Expression, Parser},
     },
 };
+use regex::Regex;
 use serde_json::Value;
 
 use super::{
     causes,
     check::{Correlated, same},
     path::Path,
+    room,
     schema::{Kind, Schema, text},
     values,
 };
 use crate::error::{Cause, CauseReason};
 
+const UNREADABLE: &str = "the expression cannot be read";
+
 #[derive(Debug)]
 pub(super) struct Rule {
     text: String,
+    /// Whether it is read, run and dropped where there is room.
+    pub(super) deep: bool,
     expression: Expression,
     /// A transition rule: it speaks of the value before.
     uses_old: bool,
@@ -42,6 +55,19 @@ pub(super) struct Rule {
 impl Rule {
     /// Fails with what is wrong, and in which field of the rule.
     pub(super) fn read(raw: &Value) -> Result<Self, (&'static str, String)> {
+        let mut deep = false;
+        for field in ["rule", "messageExpression"] {
+            deep |= room::is_deep(text(raw, field).unwrap_or_default())
+                .map_err(|error| (field, error))?;
+        }
+        match deep {
+            false => Self::compile(raw, deep),
+            true => room::with_room(|| Self::compile(raw, deep))
+                .unwrap_or_else(|| Err(("rule", UNREADABLE.to_owned()))),
+        }
+    }
+
+    fn compile(raw: &Value, deep: bool) -> Result<Self, (&'static str, String)> {
         let rule = text(raw, "rule").unwrap_or_default().trim();
         let expression = parse(rule).map_err(|error| ("rule", error))?;
         let message_expression = text(raw, "messageExpression")
@@ -51,6 +77,7 @@ impl Rule {
         let message = text(raw, "message").map(str::trim).filter(|message| !message.is_empty());
         Ok(Self {
             text: rule.to_owned(),
+            deep,
             uses_old: expression.references().has_variable("oldSelf"),
             expression,
             optional_old,
@@ -126,6 +153,16 @@ impl Rule {
             CauseReason::Duplicate => causes::duplicate(at, node.value),
             _ if whole => causes::invalid_whole(at, detail),
             _ => causes::invalid(at, node.value, detail),
+        }
+    }
+}
+
+impl Drop for Rule {
+    fn drop(&mut self) {
+        if self.deep {
+            let expressions = (mem::take(&mut self.expression), self.message_expression.take());
+            // Without room they would take the process along.
+            room::with_room(move || drop(expressions));
         }
     }
 }
@@ -213,6 +250,16 @@ pub(super) fn check(schema: &Schema, value: &Value, old: Option<&Value>) -> Vec<
     if !schema.has_rules {
         return Vec::new();
     }
+    if !schema.has_deep_rules {
+        return run(schema, value, old);
+    }
+    let causes = room::with_room(|| run(schema, value, old));
+    causes.unwrap_or_else(|| {
+        vec![causes::invalid(&Path::Root, &Value::Null, "the rules cannot be run")]
+    })
+}
+
+fn run(schema: &Schema, value: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
     FUNCTIONS.with(|functions| {
         let root = Path::Root;
@@ -225,7 +272,12 @@ pub(super) fn check(schema: &Schema, value: &Value, old: Option<&Value>) -> Vec<
 thread_local! {
     // Filling in the functions takes longer than most rules.
     static FUNCTIONS: Context<'static> = functions();
+    // So does reading a pattern.
+    static PATTERNS: RefCell<HashMap<String, Regex>> = RefCell::default();
 }
+
+/// How many patterns are remembered: what an object says may be part of one.
+const PATTERNS_KEPT: usize = 64;
 
 /// All functions of Kubernetes, and the names of types, which the library does not know.
 fn functions() -> Context<'static> {
@@ -233,10 +285,29 @@ fn functions() -> Context<'static> {
     context.add_function("type", |value: Cel| -> Result<Cel, ExecutionError> {
         Ok(type_name(&value))
     });
+    context.add_function("matches", matches);
     for name in ["string", "int", "uint", "double", "bool", "bytes", "list", "map", "null_type"] {
         context.add_variable_from_value(name, type_name_value(name));
     }
     context
+}
+
+fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<bool, ExecutionError> {
+    PATTERNS.with_borrow_mut(|known| {
+        if let Some(pattern) = known.get(&*pattern) {
+            return Ok(pattern.is_match(&text));
+        }
+        let read = Regex::new(&pattern).map_err(|error| {
+            let text = format!("'{pattern}' not a valid regex:\n{error}");
+            ExecutionError::function_error("matches", text)
+        })?;
+        let is_match = read.is_match(&text);
+        if known.len() == PATTERNS_KEPT {
+            known.clear();
+        }
+        known.insert(String::clone(&pattern), read);
+        Ok(is_match)
+    })
 }
 
 fn type_name(value: &Cel) -> Cel {
@@ -255,7 +326,7 @@ fn type_name(value: &Cel) -> Cel {
 }
 
 fn type_name_value(name: &str) -> Cel {
-    Cel::String(std::sync::Arc::new(format!("type {name}")))
+    Cel::String(Arc::new(format!("type {name}")))
 }
 
 fn visit(node: &Node<'_>, functions: &Context<'_>, causes: &mut Vec<Cause>) {
@@ -314,7 +385,7 @@ fn run_rules(node: &Node<'_>, functions: &Context<'_>, causes: &mut Vec<Cause>) 
         let cause = if rule.optional_old {
             let old = old.clone().map_or_else(OptionalValue::none, OptionalValue::of);
             let mut context = context.new_inner_scope();
-            context.add_variable_from_value("oldSelf", Cel::Opaque(std::sync::Arc::new(old)));
+            context.add_variable_from_value("oldSelf", Cel::Opaque(Arc::new(old)));
             rule.run(node, &context)
         } else if let Some(old) = old.clone() {
             let mut context = context.new_inner_scope();
@@ -334,7 +405,7 @@ fn parse(text: &str) -> Result<Expression, String> {
     match parsed {
         Ok(Ok(expression)) => Ok(expression),
         Ok(Err(errors)) => Err(errors.to_string()),
-        Err(_) => Err("the expression cannot be read".to_owned()),
+        Err(_) => Err(UNREADABLE.to_owned()),
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) struct Schema {
     pub(super) rules: Vec<Rule>,
     /// Whether there are rules here or anywhere beneath, so that the walk may stop early.
     pub(super) has_rules: bool,
+    /// Whether one of them is so deep that running it takes more stack than threads have.
+    pub(super) has_deep_rules: bool,
     /// Whether some rule, here or beneath, cannot be read.
     pub(super) broken: bool,
 }
@@ -133,6 +135,8 @@ impl Schema {
         let below: Vec<&Schema> =
             properties.values().chain(additional.schema()).chain(items.as_deref()).collect();
         let has_rules = !rules.is_empty() || below.iter().any(|schema| schema.has_rules);
+        let has_deep_rules =
+            rules.iter().any(|rule| rule.deep) || below.iter().any(|schema| schema.has_deep_rules);
         let broken = rules.len() < count || below.iter().any(|schema| schema.broken);
         let kind = raw.get("type").and_then(Value::as_str).and_then(Kind::parse);
         Self {
@@ -150,6 +154,7 @@ impl Schema {
             limits: Limits::read(raw, kind),
             rules,
             has_rules,
+            has_deep_rules,
             broken,
         }
     }

@@ -7,7 +7,6 @@ use axum::{
     response::Response,
 };
 use http::{HeaderMap, Method, StatusCode, request::Parts};
-use serde_json::Value;
 
 use super::{
     Server,
@@ -200,7 +199,7 @@ impl Asked<'_> {
             "watch" => {
                 let options = self.query.watch(&served)?;
                 let guard = self.server.watches.enter(&self.user.name)?;
-                let watch = registry.watch(target, options)?;
+                let watch = registry.watch(target, options).await?;
                 return Ok(stream::watch(watch, shape, guard));
             }
             "deletecollection" => {
@@ -237,7 +236,7 @@ impl Asked<'_> {
     async fn review(self, target: Target, stream: Stream) -> Result<Response, Error> {
         let write = self.write("CreateOptions")?;
         let body = self.body(&target.served, stream).await?;
-        let tokens = self.server.access.tokens.as_ref();
+        let tokens = self.server.tokens.as_deref();
         let (answered, warnings) = self.server.registry.review(&target, body, &write, tokens)?;
         let mut response = answer::json(StatusCode::CREATED, &answered);
         answer::warn(&mut response, &warnings);
@@ -298,17 +297,10 @@ impl Asked<'_> {
         }
         let format = body::format(self.headers())?;
         let body = body::parse(format, &bytes);
-        let body: Value = body.map_err(|text| Error::BadRequest(unreadable_options(&text)))?.value;
-        if !body.is_object() {
-            return Err(Error::BadRequest(unreadable_options("not an object")));
-        }
-        self.query.delete(Some(&body))
+        let body = body.map_err(|text| {
+            let text = format!("couldn't get version/kind; json parse error: {text}");
+            Error::BadRequest(text)
+        })?;
+        self.query.delete(Some(body.value))
     }
-}
-
-fn unreadable_options(text: &str) -> String {
-    format!(
-        "the object provided is unrecognized (must be of type DeleteOptions): couldn't get \
-         version/kind; json parse error: {text}"
-    )
 }

@@ -42,8 +42,8 @@ fn is_json(media: &str) -> bool {
 }
 
 fn accept(headers: &HeaderMap) -> String {
-    let all = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    all.collect::<Vec<_>>().join(",")
+    let all = headers.get_all(header::ACCEPT).iter();
+    all.map(|value| String::from_utf8_lossy(value.as_bytes())).collect::<Vec<_>>().join(",")
 }
 
 /// The first form in the list that we have.

@@ -81,15 +81,15 @@ fn split(path: &str) -> Option<Vec<String>> {
     let path = path.strip_suffix('/').unwrap_or(path);
     path.split('/')
         .map(|part| {
-            let part = decode(part, false)?;
+            let part = String::from_utf8(decode(part, false)?).ok()?;
             let odd = part.is_empty() || part == "." || part == ".." || part.contains(['/', '\0']);
             (!odd).then_some(part)
         })
         .collect()
 }
 
-/// Undoes percent encoding; in a query a plus is a space.
-pub(super) fn decode(text: &str, query: bool) -> Option<String> {
+/// Undoes percent encoding; in a query a plus is a space. `None` if it is broken.
+pub(super) fn decode(text: &str, query: bool) -> Option<Vec<u8>> {
     let mut bytes = text.bytes();
     let mut out = Vec::with_capacity(text.len());
     while let Some(byte) = bytes.next() {
@@ -103,7 +103,7 @@ pub(super) fn decode(text: &str, query: bool) -> Option<String> {
             other => other,
         });
     }
-    String::from_utf8(out).ok()
+    Some(out)
 }
 
 #[cfg(test)]

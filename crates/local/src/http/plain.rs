@@ -77,7 +77,7 @@ fn documented(asked: &Asked<'_>, path: &str) -> Result<Response, Error> {
 }
 
 fn other(asked: &Asked<'_>) -> Result<Response, Error> {
-    let tokens = || asked.server.access.tokens.as_ref().ok_or(Error::NoSuchPath);
+    let tokens = || asked.server.tokens.as_deref().ok_or(Error::NoSuchPath);
     match asked.parts.uri.path() {
         "/healthz" | "/livez" | "/readyz" => health(asked),
         "/healthz/ping" | "/livez/ping" | "/readyz/ping" => Ok(plain(StatusCode::OK, "ok")),

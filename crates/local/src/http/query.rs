@@ -1,17 +1,22 @@
 //! The options of a request.
 
-use std::time::Duration;
+use std::{
+    num::{IntErrorKind, ParseIntError},
+    time::Duration,
+};
 
 use http::{HeaderMap, header};
 use serde_json::Value;
 
 use super::path::decode;
 use crate::{
+    builtin,
     error::{Cause, CauseReason, Error, Subject},
     registry::{
         DeleteOptions, ListOptions, Match, Policy, Selection, Served, Validation, WatchOptions,
     },
     store::Mode,
+    types,
 };
 
 /// The query of a path, decoded. What is not asked for is ignored.
@@ -24,7 +29,10 @@ impl Query {
         let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
         let pairs = pairs.filter_map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode(name, true)?, decode(value, true)?))
+            // Go passes over a broken escape. What is no text must not be passed over: a selector
+            // that is not there selects everything.
+            let text = |part| Some(String::from_utf8_lossy(&decode(part, true)?).into_owned());
+            Some((text(name)?, text(value)?))
         });
         Self(pairs.collect())
     }
@@ -51,11 +59,15 @@ impl Query {
         }
     }
 
-    fn number(&self, name: &str) -> Result<Option<i64>, Error> {
+    pub(super) fn number(&self, name: &str) -> Result<Option<i64>, Error> {
         match self.get(name) {
             "" => Ok(None),
-            text => text.parse().map(Some).map_err(|_| {
-                Error::BadRequest(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+            text => text.parse().map(Some).map_err(|error: ParseIntError| {
+                let why = match error.kind() {
+                    IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                    _ => "invalid syntax",
+                };
+                Error::BadRequest(format!("strconv.ParseInt: parsing {text:?}: {why}"))
             }),
         }
     }
@@ -105,6 +117,8 @@ impl Query {
             ));
         }
         let limit = self.number("limit")?.unwrap_or_default();
+        // It means nothing here, but must be a number all the same.
+        self.number("timeoutSeconds")?;
         Ok(ListOptions {
             selection: self.selection(served)?,
             // A negative one means none.
@@ -165,8 +179,9 @@ impl Query {
         if !given.is_empty() {
             return Ok(given.to_owned());
         }
-        let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
-        let agent = agent.and_then(|agent| agent.split('/').next()).unwrap_or_default();
+        let agent = headers.get(header::USER_AGENT).map_or(&b""[..], |agent| agent.as_bytes());
+        let agent = String::from_utf8_lossy(agent);
+        let agent = agent.split('/').next().unwrap_or_default();
         let agent: String = agent.chars().take(LONGEST_MANAGER).collect();
         Ok(if agent.is_empty() { "unknown".into() } else { agent })
     }
@@ -185,43 +200,67 @@ impl Query {
         Ok(force.unwrap_or_default())
     }
 
-    /// From the body if there is one, else from the query.
-    pub(super) fn delete(&self, body: Option<&Value>) -> Result<(DeleteOptions, Mode), Error> {
-        let Some(body) = body else {
-            let options = DeleteOptions {
-                grace: self.number("gracePeriodSeconds")?,
-                policy: policy(self.get("propagationPolicy"))?,
-                uid: None,
-                version: None,
-            };
-            return Ok((options, self.mode("DeleteOptions")?));
-        };
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-        let given = body.get("preconditions");
-        let mode = match body.get("dryRun").and_then(Value::as_array) {
+    /// From the body, which is read as `DeleteOptions`, and from the query for what it leaves out.
+    pub(super) fn delete(&self, body: Option<Value>) -> Result<(DeleteOptions, Mode), Error> {
+        let body = body.map(read_options).transpose()?.unwrap_or_default();
+        let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str);
+        let dry_run = body.get("dryRun").and_then(Value::as_array).filter(|list| !list.is_empty());
+        let mode = match dry_run {
             None => self.mode("DeleteOptions")?,
-            Some(list) if list.is_empty() => self.mode("DeleteOptions")?,
             Some(list) if list.iter().all(|each| each == "All") => Mode::Try,
             Some(list) => {
                 return Err(bad_dry_run("DeleteOptions", list.iter().filter_map(Value::as_str)));
             }
         };
-        let in_body = text(body.get("propagationPolicy")).unwrap_or_default();
-        let in_query = self.get("propagationPolicy").to_owned();
-        let orphans = body.get("orphanDependents").and_then(Value::as_bool);
+        let named = text("/propagationPolicy").unwrap_or_else(|| self.get("propagationPolicy"));
+        let orphans = match body.get("orphanDependents") {
+            Some(orphans) => orphans.as_bool(),
+            None => self.flag("orphanDependents")?,
+        };
+        if orphans.is_some() && !named.is_empty() {
+            let message = format!(
+                "Invalid value: {named:?}: orphanDependents and deletionPropagation cannot be both set"
+            );
+            let field = "propagationPolicy";
+            return Err(options("DeleteOptions", field, CauseReason::Invalid, message));
+        }
         let old_policy =
             orphans.map(|orphan| if orphan { Policy::Orphan } else { Policy::Background });
         let options = DeleteOptions {
-            grace: match body.get("gracePeriodSeconds").and_then(Value::as_i64) {
-                Some(grace) => Some(grace),
+            grace: match body.get("gracePeriodSeconds") {
+                Some(grace) => grace.as_i64(),
                 None => self.number("gracePeriodSeconds")?,
             },
-            policy: policy(if in_body.is_empty() { &in_query } else { &in_body })?.or(old_policy),
-            uid: text(given.and_then(|given| given.get("uid"))),
-            version: text(given.and_then(|given| given.get("resourceVersion"))),
+            policy: policy(named)?.or(old_policy),
+            uid: text("/preconditions/uid").map(str::to_owned),
+            version: text("/preconditions/resourceVersion").map(str::to_owned),
         };
         Ok((options, mode))
     }
+}
+
+/// The options of a deletion as their kind has them. What is not of its type must not count as
+/// absent, lest something be deleted that was not to be.
+fn read_options(body: Value) -> Result<Value, Error> {
+    const KIND: &str = "DeleteOptions";
+    let name = |field: &str| body.get(field).and_then(Value::as_str).unwrap_or_default();
+    let kind = name("kind");
+    if !kind.is_empty() && kind != KIND {
+        let version = name("apiVersion");
+        let text = format!("no kind {kind:?} is registered for version {version:?}");
+        return Err(Error::BadRequest(text));
+    }
+    if body.is_null() {
+        return Ok(body);
+    }
+    if !body.is_object() {
+        let text = "couldn't get version/kind; json parse error: the options are not an object";
+        return Err(Error::BadRequest(text.into()));
+    }
+    let typed = types::builtin().kind("v1", KIND).ok_or(Error::Internal)?;
+    let decoded = builtin::decode_kind("v1", KIND, body, typed);
+    let decoded = decoded.map_err(|unfit| Error::BadRequest(unfit.read))?;
+    Ok(decoded.object)
 }
 
 fn policy(text: &str) -> Result<Option<Policy>, Error> {

@@ -70,7 +70,7 @@ fn code(error: &Error) -> (u16, &'static str) {
         Error::NotAcceptable => (406, "NotAcceptable"),
         Error::TooLarge { .. } | Error::PatchTooLarge(_) => (413, "RequestEntityTooLarge"),
         Error::Expired { .. } => (410, "Expired"),
-        Error::NotYet { .. } => (504, "Timeout"),
+        Error::NotYet { .. } | Error::Slow => (504, "Timeout"),
         Error::Unauthorized => (401, "Unauthorized"),
         Error::Forbidden { .. } => (403, "Forbidden"),
         Error::Misdirected => (421, "BadRequest"),

@@ -1,10 +1,12 @@
 //! The strategic merge: maps merge, lists merge by the key their type declares, and directives in
 //! the patch say what to delete, replace or put in order.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value};
 
 use crate::{
-    apply::{equal, go_text},
+    apply::{Scalar, equal, go_text},
     types::{Field, Form, Strategy, Typed},
 };
 
@@ -25,16 +27,16 @@ pub(super) fn map(
         return directed(directive, patch);
     }
     retain_keys(&mut original, patch)?;
-    let mut done: Vec<&str> = Vec::new();
+    let mut done: BTreeSet<&str> = BTreeSet::new();
     for (key, order) in patch {
         if let Some(name) = key.strip_prefix(ORDER_PREFIX)
             && ordered(&mut original, patch, name, order, typed)?
         {
-            done.push(name);
+            done.insert(name);
         }
     }
     for (key, value) in patch {
-        if !is_directive(key) && !done.contains(&key.as_str()) {
+        if !is_directive(key) && !done.contains(key.as_str()) {
             field(&mut original, key, value, typed)?;
         }
     }
@@ -72,7 +74,8 @@ fn retain_keys(original: &mut Fields, patch: &Fields) -> Result<(), String> {
     let Some(retained) = patch.get(RETAIN_KEYS) else { return Ok(()) };
     let broken = || "invalid patch format of retainKeys".to_owned();
     let retained = retained.as_array().ok_or_else(broken)?;
-    let is_retained = |key: &String| retained.iter().any(|name| name == key);
+    let retained: BTreeSet<&str> = retained.iter().filter_map(Value::as_str).collect();
+    let is_retained = |key: &String| retained.contains(key.as_str());
     let sets = |(key, value): &(&String, &Value)| !value.is_null() && !is_directive(key);
     if !patch.iter().filter(sets).all(|(key, _)| is_retained(key)) {
         return Err(broken());
@@ -143,7 +146,8 @@ fn plain(value: &Value) -> Option<Value> {
 
 fn delete_scalars(original: &mut Fields, name: &str, gone: &Value) {
     if let (Some(Value::Array(items)), Value::Array(gone)) = (original.get_mut(name), gone) {
-        items.retain(|item| !gone.iter().any(|gone| equal(gone, item)));
+        let gone = places(gone, None);
+        items.retain(|item| place(&gone, item, None).is_none());
     }
 }
 
@@ -159,8 +163,10 @@ fn list(
     }
     if !original.iter().chain(patch).any(Value::is_object) {
         let before = original.clone();
+        let mut known = places(&original, None);
         for item in patch {
-            if !original.iter().any(|other| equal(other, item)) {
+            if place(&known, item, None).is_none() {
+                known.insert(Scalar::new(item.clone()), original.len());
                 original.push(item.clone());
             }
         }
@@ -170,18 +176,23 @@ fn list(
         return Err("cannot merge lists without merge key".into());
     };
     let patch = special_items(&mut original, patch, key)?;
+    are_maps(&original)?;
     let before = original.clone();
+    let mut known = places(&original, Some(key));
     for item in &patch {
         let fields = fields_of(item)?;
-        let value = key_of(fields, key)?;
-        match find(&original, key, value)? {
+        key_of(fields, key)?;
+        match place(&known, item, Some(key)) {
             Some(index) => {
                 if let Value::Object(old) = original[index].take() {
                     original[index] = Value::Object(map(old, fields, items)?);
                 }
             }
             // As it is, directives included, as Kubernetes does; decoding then finds them unknown.
-            None => original.push(item.clone()),
+            None => {
+                known.extend(identity(item, Some(key)).map(|identity| (identity, original.len())));
+                original.push(item.clone());
+            }
         }
     }
     in_order(original, &patch, &before, Some(key))
@@ -194,16 +205,15 @@ fn special_items(
     key: &str,
 ) -> Result<Vec<Value>, String> {
     let mut rest = Vec::new();
+    let mut gone = Vec::new();
     let mut replaces = false;
     for item in patch {
         let fields = fields_of(item)?;
         match fields.get(DIRECTIVE).map(|directive| (directive, directive.as_str())) {
             None => rest.push(item.clone()),
             Some((_, Some("delete"))) => {
-                let value = key_of(fields, key)?;
-                while let Some(index) = find(original, key, value)? {
-                    original.remove(index);
-                }
+                key_of(fields, key)?;
+                gone.push(item.clone());
             }
             Some((_, Some("replace"))) => replaces = true,
             Some((_, Some("merge"))) => {
@@ -215,6 +225,11 @@ fn special_items(
     if replaces {
         *original = rest;
         return Ok(Vec::new());
+    }
+    if !gone.is_empty() {
+        are_maps(original)?;
+        let gone = places(&gone, Some(key));
+        original.retain(|item| place(&gone, item, Some(key)).is_none());
     }
     Ok(rest)
 }
@@ -230,16 +245,32 @@ fn key_of<'a>(fields: &'a Fields, key: &str) -> Result<&'a Value, String> {
     })
 }
 
-fn find(items: &[Value], key: &str, value: &Value) -> Result<Option<usize>, String> {
+fn are_maps(items: &[Value]) -> Result<(), String> {
+    match items.iter().position(|item| !item.is_object()) {
+        Some(index) => Err(format!("value for key {index} is not a map")),
+        None => Ok(()),
+    }
+}
+
+/// What tells an item from the others: itself, or its key where the list has one.
+fn identity(item: &Value, key: Option<&str>) -> Option<Scalar> {
+    let value = key.map_or(Some(item), |key| item.get(key));
+    value.map(|value| Scalar::new(value.clone()))
+}
+
+/// Where each item stands first. Lists may be long, and others wait for the patch.
+fn places(items: &[Value], key: Option<&str>) -> BTreeMap<Scalar, usize> {
+    let mut places = BTreeMap::new();
     for (index, item) in items.iter().enumerate() {
-        let Some(fields) = item.as_object() else {
-            return Err(format!("value for key {index} is not a map"));
-        };
-        if fields.get(key).is_some_and(|other| equal(other, value)) {
-            return Ok(Some(index));
+        if let Some(identity) = identity(item, key) {
+            places.entry(identity).or_insert(index);
         }
     }
-    Ok(None)
+    places
+}
+
+fn place(places: &BTreeMap<Scalar, usize>, item: &Value, key: Option<&str>) -> Option<usize> {
+    places.get(&identity(item, key)?).copied()
 }
 
 /// `$setElementOrder/<name>`: merges that list and puts it in the given order. Whether the list was
@@ -347,16 +378,16 @@ fn in_order(
             key_of(fields_of(item)?, key)?;
         }
     }
-    let place = |list: &[Value], item: &Value| list.iter().position(|at| is_same(at, item, key));
+    let (order, before) = (places(order, key), places(before, key));
     let (mut named, mut others): (Vec<Value>, Vec<Value>) =
-        items.into_iter().partition(|item| place(order, item).is_some());
-    named.sort_by_key(|item| place(order, item));
-    others.sort_by_key(|item| place(before, item));
+        items.into_iter().partition(|item| place(&order, item, key).is_some());
+    named.sort_by_cached_key(|item| place(&order, item, key));
+    others.sort_by_cached_key(|item| place(&before, item, key));
     let mut all = Vec::with_capacity(named.len() + others.len());
     let mut named = named.into_iter().peekable();
     for other in others {
         while let Some(next) = named.next_if(|next| {
-            let (other, next) = (place(before, &other), place(before, next));
+            let (other, next) = (place(&before, &other, key), place(&before, next, key));
             !matches!((other, next), (Some(other), Some(next)) if other < next)
         }) {
             all.push(next);

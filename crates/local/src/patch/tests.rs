@@ -71,6 +71,40 @@ fn json_patches_have_limits() {
 }
 
 #[test]
+fn moves_cannot_nest_without_end() {
+    let levels = (0..100).fold(json!(1), |inner, _| json!({"a": inner}));
+    let inmost = format!("/y{}", "/a".repeat(100));
+    let round = [
+        json!({"op": "add", "path": "/y", "value": levels}),
+        json!({"op": "move", "from": "/x", "path": inmost}),
+        json!({"op": "move", "from": "/y", "path": "/x"}),
+    ];
+    let rounds = Value::from(round.iter().cycle().take(9_999).cloned().collect::<Vec<_>>());
+    assert_eq!(json(&json!({"x": {}}), &rounds), Err(Error::Rejected));
+    assert!(json(&json!({"x": {}}), &Value::from(round.to_vec())).is_ok());
+    let deepest = (0..126).fold(json!(1), |inner, _| json!({"a": inner}));
+    let add = |path: &str| json!([{"op": "add", "path": path, "value": deepest}]);
+    assert!(json(&json!({}), &add("/x")).is_ok());
+    assert_eq!(json(&json!({"x": {"y": {}}}), &add("/x/y/z")), Err(Error::Rejected));
+}
+
+#[test]
+fn a_patch_that_would_keep_others_waiting_is_refused() {
+    let long = Value::from(vec![1; 300_000]);
+    for operation in [
+        json!({"op": "add", "path": "/list/0", "value": 1}),
+        json!({"op": "remove", "path": "/list/0"}),
+        json!({"op": "move", "from": "/list/1", "path": "/list/0"}),
+        json!({"op": "move", "from": "/list", "path": "/list"}),
+    ] {
+        let many = Value::from(vec![operation.clone(); 10_000]);
+        assert_eq!(json(&json!({"list": long}), &many), Err(Error::Rejected), "{operation}");
+        let few = Value::from(vec![operation.clone(); 10]);
+        assert!(json(&json!({"list": long}), &few).is_ok(), "{operation}");
+    }
+}
+
+#[test]
 fn null_deletes_scalars_replace_and_maps_merge() {
     let target = json!({"metadata": {"labels": {"a": "1", "b": "1"}}, "spec": {"nodeName": "x"}});
     let patch = json!({"metadata": {"labels": {"a": null, "c": "1"}},

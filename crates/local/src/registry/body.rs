@@ -12,15 +12,85 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Body {
     pub value: Value,
-    /// Paths of fields that were there twice.
-    pub duplicates: Vec<String>,
+    pub duplicates: Duplicates,
+}
+
+/// Fields that were there twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Duplicates {
+    /// Their paths.
+    Fields(Vec<String>),
+    /// What YAML tells of them.
+    Lines(Vec<String>),
+}
+
+impl Default for Duplicates {
+    fn default() -> Self {
+        Self::Fields(Vec::new())
+    }
+}
+
+/// What is odd about a body though it can be read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Problems {
+    /// As in `line 3: key "a" already set in map`.
+    lines: Vec<String>,
+    /// As in `unknown field "spec.a"`.
+    fields: Vec<String>,
+}
+
+impl Problems {
+    pub(super) fn new(duplicates: &Duplicates, unknown: &[String]) -> Self {
+        let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
+        match duplicates {
+            Duplicates::Lines(lines) => Self { lines: lines.clone(), fields: unknown.collect() },
+            Duplicates::Fields(paths) => {
+                let twice = paths.iter().map(|path| format!("duplicate field {path:?}"));
+                Self { lines: Vec::new(), fields: unknown.chain(twice).collect() }
+            }
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.fields.is_empty()
+    }
+
+    pub(super) fn warnings(self) -> Vec<String> {
+        self.lines.into_iter().chain(self.fields).collect()
+    }
+
+    pub(super) fn strict(&self) -> String {
+        let lines = (!self.lines.is_empty()).then(|| unmarshal(&self.lines));
+        let all: Vec<String> = lines.into_iter().chain(self.fields.iter().cloned()).collect();
+        format!("strict decoding error: {}", all.join(", "))
+    }
+}
+
+fn unmarshal(lines: &[String]) -> String {
+    format!("yaml: unmarshal errors:\n  {}", lines.join("\n  "))
+}
+
+/// The warnings about the text of an apply, which is YAML whatever it looks like.
+pub(super) fn judge_applied(
+    duplicates: &Duplicates,
+    validation: Validation,
+) -> Result<Vec<String>, Error> {
+    match (duplicates, validation) {
+        (Duplicates::Lines(lines), Validation::Strict) if !lines.is_empty() => {
+            Err(Error::BadRequest(format!(
+                "error strict decoding YAML: error converting YAML to JSON: {}",
+                unmarshal(lines)
+            )))
+        }
+        (Duplicates::Lines(lines), Validation::Warn) => Ok(lines.clone()),
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// An object as its kind reads it, not yet defaulted.
 pub(super) struct Decoded {
     pub(super) object: Value,
-    /// As in `unknown field "spec.a"`.
-    pub(super) problems: Vec<String>,
+    pub(super) problems: Problems,
 }
 
 /// What becomes of nulls in custom objects that may have none.
@@ -63,7 +133,7 @@ impl Served {
 
     /// An object that was merged from others rather than read. What the merge has emptied is null.
     pub(super) fn decode_merged(&self, value: Value) -> Result<Decoded, Error> {
-        let merged = Body { value, duplicates: Vec::new() };
+        let merged = Body { value, ..Body::default() };
         self.read(merged, Nulls::Kept).map_err(|untaken| self.untaken(untaken))
     }
 
@@ -99,9 +169,8 @@ impl Served {
                 (value, unknown)
             }
         };
-        let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
-        let twice = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
-        Ok(Decoded { object: self.named(object), problems: unknown.chain(twice).collect() })
+        let problems = Problems::new(&duplicates, &unknown);
+        Ok(Decoded { object: self.named(object), problems })
     }
 
     /// Built-in kinds may leave their name out, and always carry it from here on.
@@ -180,14 +249,25 @@ impl Served {
     /// The warnings, unless the writer wants none or an error.
     pub(super) fn judge(
         &self,
-        problems: Vec<String>,
+        problems: Problems,
         validation: Validation,
     ) -> Result<Vec<String>, Error> {
         match validation {
             Validation::Strict if !problems.is_empty() => {
-                Err(self.not_this_kind(&strict(&problems)))
+                Err(self.not_this_kind(&problems.strict()))
             }
-            Validation::Warn => Ok(problems),
+            Validation::Warn => Ok(problems.warnings()),
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+impl Problems {
+    /// As [`Served::judge`], for a body of a kind that is not the resource's own.
+    pub(super) fn judge(self, validation: Validation) -> Result<Vec<String>, String> {
+        match validation {
+            Validation::Strict if !self.is_empty() => Err(self.strict()),
+            Validation::Warn => Ok(self.warnings()),
             _ => Ok(Vec::new()),
         }
     }
@@ -212,10 +292,6 @@ fn mark_reset(object: &mut Value) {
     if let Some(owners) = owners.filter(|owners| owners.is_empty()) {
         owners.push(Map::new().into());
     }
-}
-
-pub(super) fn strict(problems: &[String]) -> String {
-    format!("strict decoding error: {}", problems.join(", "))
 }
 
 /// The object's metadata, made if it is missing or is not a map.

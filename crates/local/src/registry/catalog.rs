@@ -41,6 +41,8 @@ pub struct Custom {
     at: usize,
     /// The version of the definition: objects that are older may lack its defaults.
     since: u64,
+    /// Of the definition: another one of the same name defines another kind.
+    pub(super) uid: String,
 }
 
 impl Custom {
@@ -207,7 +209,12 @@ impl Catalog {
         for resource in definition.resources() {
             let at = definition.versions.iter().position(|each| each.name == resource.version);
             if let Some(at) = at {
-                let custom = Custom { definition: definition.clone(), at, since: version };
+                let custom = Custom {
+                    definition: definition.clone(),
+                    at,
+                    since: version,
+                    uid: object.uid().to_owned(),
+                };
                 self.add(Served::new(resource, Source::Custom(custom)));
             }
         }

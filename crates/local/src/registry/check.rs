@@ -10,7 +10,7 @@ use crate::{
     builtin::{self, Storage},
     crd,
     error::{Cause, CauseReason, Error, Subject},
-    store::{Key, Transaction},
+    store::{Key, Mode, Object, Transaction},
 };
 
 const OLD_ENDPOINTS: &str =
@@ -161,15 +161,47 @@ impl Registry {
 const DEEPEST: usize = 120;
 
 pub(super) fn check_depth(object: &Value) -> Result<(), Error> {
-    let mut level: Vec<&Value> = vec![object];
-    for _ in 0..DEEPEST {
-        level = level.into_iter().flat_map(children).collect();
-        if level.is_empty() {
-            return Ok(());
-        }
+    if fits(object, DEEPEST) {
+        return Ok(());
     }
     let text = format!("the object and its managedFields nest more than {DEEPEST} levels deep");
     Err(Error::BadRequest(text))
+}
+
+/// As much as etcd takes. Every version of an object is also in the history.
+const LARGEST: usize = 1536 * 1024;
+
+/// Whether the object may stay in the store. The text is that of etcd, which never sees a dry run.
+pub(super) fn check_size(stored: &Object, mode: Mode) -> Result<(), Error> {
+    match mode == Mode::Store && stored.size() > LARGEST {
+        true => Err(Error::Unspecific("etcdserver: request is too large".into())),
+        false => Ok(()),
+    }
+}
+
+/// How many items a list may have that is gone through item by item. More than anybody needs, and
+/// few enough that no write keeps the others waiting.
+const LONGEST: usize = 10_000;
+
+impl Served {
+    /// Of custom objects, whose lists are mostly taken as they are, only the metadata counts.
+    pub(super) fn check_lists(&self, object: &Value) -> Result<(), Error> {
+        let mut left = match self.source {
+            Source::Builtin(_) => vec![object],
+            Source::Custom(_) => object.get("metadata").into_iter().collect(),
+        };
+        while let Some(value) = left.pop() {
+            if let Value::Array(list) = value
+                && list.len() > LONGEST
+            {
+                let got = list.len();
+                let text = format!("a list has {got} items, the most that are taken is {LONGEST}");
+                return Err(Error::BadRequest(text));
+            }
+            left.extend(children(value));
+        }
+        Ok(())
+    }
 }
 
 fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
@@ -177,6 +209,15 @@ fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
         Value::Object(map) => Box::new(map.values()),
         Value::Array(list) => Box::new(list.iter()),
         _ => Box::new(std::iter::empty()),
+    }
+}
+
+fn fits(value: &Value, levels: usize) -> bool {
+    let Some(left) = levels.checked_sub(1) else { return false };
+    match value {
+        Value::Object(map) => map.values().all(|value| fits(value, left)),
+        Value::Array(list) => list.iter().all(|value| fits(value, left)),
+        _ => true,
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    Answer, Body, Content, Registry, Served, Target, Write,
+    Answer, Body, Content, Registry, Served, Source, Target, Write,
     body::{meta, metadata_mut, set},
     catalog::DEFINITIONS,
-    check::{check_depth, suffix, uid},
+    check::{check_depth, check_size, suffix, uid},
 };
 use crate::{
     apply,
@@ -37,6 +37,7 @@ impl Registry {
         body: Body,
         write: Write,
     ) -> Result<Answer, Error> {
+        target.served.check_lists(&body.value)?;
         let decoded = target.served.decode(body)?;
         let mut warnings = target.served.judge(decoded.problems, write.validation)?;
         let mut object = decoded.object;
@@ -101,8 +102,11 @@ impl Registry {
                 false => Error::AlreadyExists(subject),
             });
         }
+        self.check_address(tx, target, &object)?;
         check_depth(&object)?;
+        served.check_lists(&object)?;
         let stored = tx.put(&key, served.to_stored(object));
+        check_size(&stored, write.mode)?;
         self.after_create(tx, target, &key)?;
         if write.mode == Mode::Store {
             return Ok(Content::Stored(stored));
@@ -115,18 +119,20 @@ impl Registry {
     }
 }
 
-/// A kind that is on its way out gets no new objects.
+/// A kind that is on its way out gets no new objects, and one that has gone while the request was
+/// read gets none either: nobody would ever see them.
 fn check_definition(tx: &Transaction<'_>, target: &Target, name: &str) -> Result<(), Error> {
     let served = &target.served;
+    let Source::Custom(custom) = &served.source else { return Ok(()) };
     let definition = format!("{}.{}", served.resource.plural, served.resource.group);
-    let key = Key::new(&DEFINITIONS.into(), "", &definition);
-    let going = served.resource.custom && tx.get(&key).is_some_and(|found| found.is_deleting());
-    match going {
-        true => {
+    let found = tx.get(&Key::new(&DEFINITIONS.into(), "", &definition));
+    match found.filter(|found| found.uid() == custom.uid) {
+        None => Err(Error::NoSuchPath),
+        Some(found) if found.is_deleting() => {
             let text = "create not allowed while custom resource definition is terminating";
             Err(Error::forbidden(served.subject(name), text))
         }
-        false => Ok(()),
+        Some(_) => Ok(()),
     }
 }
 

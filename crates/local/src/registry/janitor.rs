@@ -1,6 +1,6 @@
 //! What happens after a change without anybody asking: dependents follow their owners, content
-//! follows its namespace, instances follow their definition, what every namespace has comes back, and
-//! old events go.
+//! follows its namespace, instances follow their definition, tokens their account, what every
+//! namespace has comes back, and old events go.
 //!
 //! It reads every change, and at the start looks at every object once, so nothing is missed by a
 //! stop in between.
@@ -9,6 +9,7 @@ mod claims;
 mod collect;
 mod definition;
 mod namespace;
+mod tokens;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -107,6 +108,7 @@ impl Registry {
         for key in &work.objects {
             self.collect(key).await;
             self.release_storage(key).await;
+            self.tend_tokens(key).await;
             if *key.resource == *super::catalog::DEFINITIONS {
                 self.clean_up(key).await;
             }

@@ -1,6 +1,9 @@
 //! What single built-in kinds need beyond their defaults and checks.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    net::{IpAddr, Ipv4Addr},
+};
 
 use serde_json::{Value, json};
 
@@ -12,7 +15,7 @@ use super::{
 };
 use crate::{
     builtin,
-    error::Error,
+    error::{Cause, CauseReason, Error},
     store::{Key, Object, State, Transaction},
 };
 
@@ -24,6 +27,8 @@ const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 const ADDRESSES: u32 = 0x0a60_0000;
 const FIRST: u32 = 10;
 const LAST: u32 = 65_533;
+/// The last of the range is for broadcasts.
+const MOST: u32 = 65_534;
 
 impl Registry {
     /// Before validation.
@@ -63,29 +68,40 @@ impl Registry {
         })
     }
 
+    /// After validation.
+    pub(super) fn check_address(
+        &self,
+        tx: &Transaction<'_>,
+        target: &Target,
+        object: &Value,
+    ) -> Result<(), Error> {
+        let refused = match target.served.is("", "services") {
+            true => refused_address(tx, object),
+            false => None,
+        };
+        let subject = || target.served.subject_kind(meta(object, "name"));
+        refused.map_or(Ok(()), |cause| Err(Error::invalid(subject(), cause)))
+    }
+
     /// Before validation.
     pub(super) fn on_update(
         &self,
-        tx: &Transaction<'_>,
         target: &Target,
         old: &Value,
         new: &mut Value,
         write: &Write,
+        time: &str,
     ) -> Result<(), Error> {
         let served = &target.served;
         if served.resource.custom {
             return Ok(());
         }
-        let main = target.subresource.is_empty();
-        if main {
+        if target.subresource.is_empty() {
             builtin::on_update(&served.resource, new, old);
             self.check_rights(target, new, Some(old), write)?;
         }
         if target.subresource == "status" {
-            builtin::on_status_update(&served.resource, new, old, &Self::time(tx));
-        }
-        if main && served.defines() {
-            definitions::accept(tx, served, new);
+            builtin::on_status_update(&served.resource, new, old, time);
         }
         Ok(())
     }
@@ -166,17 +182,39 @@ fn default_class(tx: &Transaction<'_>) -> Option<String> {
     marked.map(|(_, class)| class.meta("name").to_owned())
 }
 
-/// The lowest address that no service has.
-fn free_address(tx: &Transaction<'_>) -> Option<String> {
+/// The addresses that services have.
+fn taken(tx: &Transaction<'_>) -> BTreeSet<IpAddr> {
     let services = tx.list(SERVICES, "");
-    let taken = services.iter().flat_map(|(_, service)| {
-        let spec = service.value().get("spec");
-        let all = spec.and_then(|spec| spec.get("clusterIPs")).and_then(Value::as_array).cloned();
+    let addresses = services.iter().flat_map(|(_, service)| {
+        let all = service.value().pointer("/spec/clusterIPs").and_then(Value::as_array).cloned();
         all.into_iter().flatten()
     });
-    let taken: BTreeSet<_> =
-        taken.filter_map(|address| address.as_str().map(str::to_owned)).collect();
-    let mut addresses =
-        (FIRST..LAST).map(|at| std::net::Ipv4Addr::from(ADDRESSES + at).to_string());
-    addresses.find(|address| !taken.contains(address))
+    addresses.filter_map(|address| address.as_str()?.parse().ok()).collect()
+}
+
+/// The lowest address that no service has.
+fn free_address(tx: &Transaction<'_>) -> Option<String> {
+    let taken = taken(tx);
+    let mut addresses = (FIRST..LAST).map(|at| Ipv4Addr::from(ADDRESSES + at));
+    let free = addresses.find(|address| !taken.contains(&(*address).into()));
+    free.map(|address| address.to_string())
+}
+
+/// Why a new service cannot have the address that it asks for. It has been validated.
+fn refused_address(tx: &Transaction<'_>, service: &Value) -> Option<Cause> {
+    let list = service.pointer("/spec/clusterIPs")?;
+    let asked: IpAddr = list.get(0)?.as_str()?.parse().ok()?;
+    let (field, detail) = match asked {
+        IpAddr::V6(_) => ("spec.clusterIPs[0]", "IPv6 is not configured on this cluster".into()),
+        IpAddr::V4(address) => {
+            let why = match u32::from(address).checked_sub(ADDRESSES) {
+                Some(1..=MOST) if taken(tx).contains(&asked) => "provided IP is already allocated",
+                Some(1..=MOST) => return None,
+                _ => "the provided network does not match the current range",
+            };
+            ("spec.clusterIPs", format!("failed to allocate IP {address}: {why}"))
+        }
+    };
+    let message = format!("Invalid value: {list}: {detail}");
+    Some(Cause { reason: CauseReason::Invalid, field: field.into(), message })
 }

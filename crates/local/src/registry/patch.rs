@@ -1,4 +1,5 @@
-//! Patches of all four kinds. They run in the writer, so that none is ever lost to another.
+//! Patches of all four kinds. They run in the writer, so that none is ever lost to another; an apply is
+//! worked out beside it and counts there only if nobody has changed the object meanwhile.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Answer, Body, Registry, Source, Target, Validation, Write,
-    body::{meta, metadata_mut, set, strict},
+    body::{Problems, judge_applied, meta, metadata_mut, set},
     create::Owners,
     update::{Before, From},
 };
@@ -37,14 +38,23 @@ impl Registry {
         if kind == PatchKind::Strategic && matches!(target.served.source, Source::Custom(_)) {
             return Err(Error::MediaType(MediaType::CustomPatch));
         }
-        if let PatchKind::Apply { .. } = kind {
-            check_applied(&target, &body.value)?;
+        if kind != PatchKind::Json {
+            target.served.check_lists(&body.value)?;
         }
-        self.change(write.mode, move |registry, tx| match kind {
-            PatchKind::Apply { force } => registry.apply_in(tx, &target, &body, &write, force),
-            _ => registry.patch_in(tx, &target, kind, &body, &write),
-        })
-        .await
+        let mode = write.mode;
+        let PatchKind::Apply { force } = kind else {
+            let change = move |registry: &Arc<Self>, tx: &mut Transaction<'_>| {
+                registry.patch_in(tx, &target, kind, &body, &write)
+            };
+            return self.change(mode, change).await;
+        };
+        check_applied(&target, &body.value)?;
+        let apply = Apply { target, body, write, force };
+        let attempt = self.attempt(&apply);
+        let change = move |registry: &Arc<Self>, tx: &mut Transaction<'_>| {
+            registry.apply_in(tx, &apply, attempt)
+        };
+        self.change(mode, change).await
     }
 
     fn patch_in(
@@ -64,9 +74,10 @@ impl Registry {
         }
         let before = Before::of(served, &old);
         let patch = Patch { before: &before.shown, kind, body: &body.value, typed: served.typed() };
+        let patched = patch.patched()?;
+        served.check_lists(&patched)?;
         let duplicates = body.duplicates.clone();
-        let decoded =
-            served.decode_patched(Body { value: patch.patched()?, duplicates }, &patch)?;
+        let decoded = served.decode_patched(Body { value: patched, duplicates }, &patch)?;
         let mut warnings = patch.judge(decoded.problems, write.validation)?;
         let mut object = decoded.object;
         target.check_names(&mut object)?;
@@ -77,57 +88,125 @@ impl Registry {
         Ok(Answer { created: false, body, warnings })
     }
 
+    /// Does beside the writer what can be done without it.
+    fn attempt(&self, apply: &Apply) -> Option<Attempt> {
+        let Apply { target, .. } = apply;
+        if target.subresource == "scale" {
+            return None;
+        }
+        let time = super::seconds(self.store.now());
+        let old = self.store.read().get(&target.key()).cloned();
+        let on = old.as_ref().map(|old| old.version());
+        Some(Attempt { on, outcome: self.applied(apply, old, &time) })
+    }
+
     fn apply_in(
         &self,
         tx: &mut Transaction<'_>,
-        target: &Target,
-        body: &Body,
-        write: &Write,
-        force: bool,
+        apply: &Apply,
+        attempt: Option<Attempt>,
     ) -> Result<Answer, Error> {
-        let served = &target.served;
+        let Apply { target, body, write, force } = apply;
         let old = tx.get(&target.key());
         if old.is_none() && !target.subresource.is_empty() {
             return Err(Error::NotFound(target.subject()));
         }
         if target.subresource == "scale" {
-            return self.apply_scale(tx, target, body, write, force);
+            return self.apply_scale(tx, target, body, write, *force);
         }
-        let mut config = body.value.clone();
-        target.name_config(&mut config)?;
-        let mut before = old.as_ref().map(|old| Before::of(served, old));
-        let applied = self.applied(tx, target, before.as_mut(), &config, write, force);
-        let (mut object, problems) =
-            applied.map_err(|error| refused(target, &body.value, error))?;
-        let mut warnings = served.judge(problems, write.validation)?;
-        served.default(&mut object);
-        let applied = Owners::Applied;
+        let on = old.as_ref().map(|old| old.version());
+        let outcome = match attempt.filter(|attempt| attempt.on == on) {
+            Some(attempt) => attempt.outcome,
+            // Somebody was faster.
+            None => self.applied(apply, old, &Self::time(tx)),
+        };
+        let Applied { before, object, warnings, stage } = outcome?;
         let created = before.is_none();
-        warnings.extend(target.warnings(&object, before.as_ref().map(|before| &before.shown)));
-        let body = match before {
-            Some(before) => {
-                self.update_in(tx, target, before, object, write, applied, From::Patch)?
+        let owners = Owners::Applied;
+        let body = match (before, stage) {
+            (None, _) => self.create_in(tx, target, object, write, owners)?,
+            (Some(before), Stage::Ready) => {
+                self.store_changed(tx, target, before, object, write.mode)?
             }
-            None => self.create_in(tx, target, object, write, applied)?,
+            (Some(before), Stage::Merged) => {
+                self.update_in(tx, target, before, object, write, owners, From::Patch)?
+            }
         };
         Ok(Answer { created, body, warnings })
     }
 
-    /// The merged object, read by its kind.
+    /// The outcome of an apply, as far as it depends on the object alone.
     fn applied(
         &self,
-        tx: &Transaction<'_>,
-        target: &Target,
-        mut before: Option<&mut Before<'_>>,
+        apply: &Apply,
+        old: Option<Arc<Object>>,
+        time: &str,
+    ) -> Result<Applied, Error> {
+        let Apply { target, body, write, .. } = apply;
+        let served = &target.served;
+        let mut config = body.value.clone();
+        target.name_config(&mut config)?;
+        let mut before = old.as_ref().map(|old| Before::of(served, old));
+        let merged = apply.merged(before.as_mut(), &config, time);
+        let (mut object, problems) = merged.map_err(|error| refused(target, &body.value, error))?;
+        let mut warnings = judge_applied(&body.duplicates, write.validation)?;
+        warnings.extend(served.judge(problems, write.validation)?);
+        served.default(&mut object);
+        warnings.extend(target.warnings(&object, before.as_ref().map(|before| &before.shown)));
+        let mut stage = Stage::Merged;
+        // New objects and definitions depend on others.
+        if let Some(before) = &before
+            && !served.defines()
+        {
+            object = self.update_applied(target, before, object, write, time)?;
+            stage = Stage::Ready;
+        }
+        Ok(Applied { before, object, warnings, stage })
+    }
+}
+
+/// A request to apply.
+struct Apply {
+    target: Target,
+    body: Body,
+    write: Write,
+    force: bool,
+}
+
+/// An apply that was worked out beside the writer. It counts if the object is still the same.
+struct Attempt {
+    /// The version of the object; nothing if there was none.
+    on: Option<u64>,
+    outcome: Result<Applied, Error>,
+}
+
+struct Applied {
+    before: Option<Before>,
+    object: Value,
+    warnings: Vec<String>,
+    stage: Stage,
+}
+
+/// How far an applied object has come.
+enum Stage {
+    Merged,
+    /// Checked, and nothing is left but to store it.
+    Ready,
+}
+
+impl Apply {
+    /// The merged object, read by its kind.
+    fn merged(
+        &self,
+        mut before: Option<&mut Before>,
         config: &Value,
-        write: &Write,
-        force: bool,
-    ) -> Result<(Value, Vec<String>), Refused> {
+        time: &str,
+    ) -> Result<(Value, Problems), Refused> {
+        let Self { target, write, force, .. } = self;
         let served = &target.served;
         if let Some(before) = &before {
-            check_version(target, before.stored, config)?;
+            check_version(target, &before.stored, config)?;
         }
-        let time = Self::time(tx);
         // They stand beside the object for the time of the merge.
         let owners = before.as_mut().and_then(|before| {
             metadata_mut(&mut before.shown).and_then(|metadata| metadata.remove("managedFields"))
@@ -140,8 +219,8 @@ impl Registry {
             manager: &write.manager,
             subresource: Some(&*target.subresource).filter(|name| !name.is_empty()),
             api_version: &served.api_version,
-            force,
-            time: &time,
+            force: *force,
+            time,
             reset: served.reset(&target.subresource),
         });
         if let Some(metadata) = before.and_then(|before| metadata_mut(&mut before.shown)) {
@@ -192,10 +271,14 @@ impl Patch<'_> {
     }
 
     /// The warnings, unless the writer wants none or an error.
-    fn judge(&self, problems: Vec<String>, validation: Validation) -> Result<Vec<String>, Error> {
+    pub(super) fn judge(
+        &self,
+        problems: Problems,
+        validation: Validation,
+    ) -> Result<Vec<String>, Error> {
         match validation {
-            Validation::Strict if !problems.is_empty() => Err(self.invalid(&strict(&problems))),
-            Validation::Warn => Ok(problems),
+            Validation::Strict if !problems.is_empty() => Err(self.invalid(&problems.strict())),
+            Validation::Warn => Ok(problems.warnings()),
             _ => Ok(Vec::new()),
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     Answer, Body, PatchKind, Registry, Source, Target, Write,
-    body::{meta, metadata_mut, set},
+    body::{Problems, judge_applied, meta, metadata_mut, set},
     create::Owners,
     patch::{Patch, Refused, check_version, refused},
     update::{Before, From},
@@ -53,9 +53,13 @@ impl Registry {
                 return Err(Error::NotFound(target.subject()));
             };
             let scale = Scale::new(&target, &old)?;
-            let wanted = scale.decode(body.value)?;
+            let (wanted, unknown) = scale.decode(body.value)?;
+            let problems = Problems::new(&body.duplicates, &unknown);
+            let mut warnings = problems.judge(write.validation).map_err(|why| cannot(&why))?;
             let wanted = scale.owned(wanted, &write, &Self::time(tx));
-            registry.rescale(tx, scale, wanted, &write)
+            let answer = registry.rescale(tx, scale, wanted, &write)?;
+            warnings.extend(answer.warnings);
+            Ok(Answer { warnings, ..answer })
         })
         .await
     }
@@ -71,9 +75,13 @@ impl Registry {
     ) -> Result<Answer, Error> {
         let scale = Scale::new(target, old)?;
         let patch = Patch { before: &scale.value, kind, body: &body.value, typed: scale.typed };
-        let wanted = scale.decode_patched(&patch)?;
+        let (wanted, unknown) = scale.decode_patched(&patch)?;
+        let problems = Problems::new(&body.duplicates, &unknown);
+        let mut warnings = patch.judge(problems, write.validation)?;
         let wanted = scale.owned(wanted, write, &Self::time(tx));
-        self.rescale(tx, scale, wanted, write)
+        let answer = self.rescale(tx, scale, wanted, write)?;
+        warnings.extend(answer.warnings);
+        Ok(Answer { warnings, ..answer })
     }
 
     pub(super) fn apply_scale(
@@ -104,8 +112,11 @@ impl Registry {
             reset: apply::Reset::Nothing,
         });
         let merged = merged.map_err(|error| refused(target, &body.value, Refused::Apply(error)))?;
-        let wanted = scale.decode(merged)?;
-        self.rescale(tx, scale, wanted, write)
+        let mut warnings = judge_applied(&body.duplicates, write.validation)?;
+        let (wanted, _) = scale.decode(merged)?;
+        let answer = self.rescale(tx, scale, wanted, write)?;
+        warnings.extend(answer.warnings);
+        Ok(Answer { warnings, ..answer })
     }
 
     /// Brings what was changed of the scale into the object.
@@ -161,11 +172,12 @@ impl<'a> Scale<'a> {
         Ok(Self { target, old, paths, versions, typed, object, value })
     }
 
-    fn decode(&self, body: Value) -> Result<Value, Error> {
+    /// The scale that the body holds, and the fields that no scale has.
+    fn decode(&self, body: Value) -> Result<(Value, Vec<String>), Error> {
         self.read(body, |unfit| cannot(&unfit.read))
     }
 
-    fn decode_patched(&self, patch: &Patch<'_>) -> Result<Value, Error> {
+    fn decode_patched(&self, patch: &Patch<'_>) -> Result<(Value, Vec<String>), Error> {
         self.read(patch.patched()?, |unfit| patch.unfit(&unfit))
     }
 
@@ -173,7 +185,7 @@ impl<'a> Scale<'a> {
         &self,
         body: Value,
         unfit: impl FnOnce(builtin::Unfit) -> Error,
-    ) -> Result<Value, Error> {
+    ) -> Result<(Value, Vec<String>), Error> {
         if !body.is_object() || body.get("kind").is_some_and(|kind| kind != "Scale") {
             return Err(cannot("the body is of another kind"));
         }
@@ -185,7 +197,8 @@ impl<'a> Scale<'a> {
             )));
         }
         let decoded = builtin::decode_kind(API_VERSION, "Scale", body, self.typed);
-        Ok(decoded.map_err(unfit)?.object)
+        let decoded = decoded.map_err(unfit)?;
+        Ok((decoded.object, decoded.unknown))
     }
 
     /// The scale as it is wanted, with its owners after the write.

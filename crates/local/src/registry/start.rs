@@ -1,6 +1,6 @@
 //! The first start: what a cluster has before anybody asks for anything.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::{Value, json};
 
@@ -30,8 +30,13 @@ const ADDRESS: &str = "10.96.0.1";
 impl Registry {
     /// Adds what every cluster has, unless it is there.
     pub async fn start(store: Store, settings: Settings) -> Result<Arc<Self>, Error> {
-        let registry =
-            Arc::new(Self { store, catalog: Mutex::new(None), rights: Mutex::new(None), settings });
+        let registry = Arc::new(Self {
+            store,
+            catalog: Mutex::new(None),
+            rights: Mutex::new(None),
+            settings,
+            tokens: OnceLock::new(),
+        });
         registry.change(Mode::Store, |registry, tx| registry.furnish_all(tx)).await?;
         Ok(registry)
     }
@@ -76,8 +81,7 @@ impl Registry {
             validation: Validation::Ignore,
             user: system(),
         };
-        let mut object =
-            served.decode(super::Body { value: object, duplicates: Vec::new() })?.object;
+        let mut object = served.decode(super::Body { value: object, ..Default::default() })?.object;
         target.check_names(&mut object)?;
         served.default(&mut object);
         self.create_in(tx, &target, object, &write, Owners::Compare).map(|_| ())

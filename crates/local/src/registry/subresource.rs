@@ -4,10 +4,17 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Body, DeleteOptions, Registry, Target, Write, body::meta, update::is_over};
+use super::{
+    Answer, Body, DeleteOptions, Registry, Target, Write,
+    body::meta,
+    create::Owners,
+    update::{Before, From},
+};
 use crate::{
+    builtin,
     error::{CauseReason, Error, Subject},
     store::Mode,
+    types,
 };
 
 impl Registry {
@@ -18,7 +25,8 @@ impl Registry {
         body: Body,
         write: Write,
     ) -> Result<Answer, Error> {
-        let node = body.value.pointer("/target/name").and_then(Value::as_str).unwrap_or_default();
+        let body = read_binding(body.value)?;
+        let node = body.pointer("/target/name").and_then(Value::as_str).unwrap_or_default();
         if node.is_empty() {
             let message = "Required value".into();
             return Err(target.invalid(CauseReason::Required, "target.name", message));
@@ -83,27 +91,36 @@ impl Registry {
         body: Body,
         write: Write,
     ) -> Result<Answer, Error> {
-        let wanted = target.served.decode(body)?.object;
-        self.change(write.mode, move |_, tx| {
+        let decoded = target.served.decode(body)?;
+        let warnings = target.served.judge(decoded.problems, write.validation)?;
+        let wanted = decoded.object;
+        self.change(write.mode, move |registry, tx| {
             let Some(old) = tx.get(&target.key()) else {
                 return Err(Error::NotFound(target.subject()));
             };
-            let version = meta(&wanted, "resourceVersion");
-            if !version.is_empty() && version != old.version().to_string() {
-                return Err(target.modified());
-            }
-            let mut value = old.value().clone();
+            let before = Before::of(&target.served, &old);
+            let mut new = before.shown.clone();
             let finalizers = wanted.pointer("/spec/finalizers").cloned();
-            value["spec"]["finalizers"] = finalizers.unwrap_or_else(|| json!([]));
-            if is_over(&old, &value) {
-                tx.remove(&target.key());
-                return Ok(Answer::of(target.served.show(&old)));
+            new["spec"]["finalizers"] = finalizers.unwrap_or_else(|| json!([]));
+            for field in ["uid", "resourceVersion"] {
+                new["metadata"][field] = meta(&wanted, field).into();
             }
-            let stored = tx.put(&target.key(), value);
-            Ok(Answer::of(target.served.show(&stored)))
+            let owners = Owners::Compare;
+            let body = registry.update_in(tx, &target, before, new, &write, owners, From::Put)?;
+            Ok(Answer { created: false, body, warnings })
         })
         .await
     }
+}
+
+fn read_binding(body: Value) -> Result<Value, Error> {
+    const KIND: &str = "Binding";
+    let unreadable = |text| {
+        let kind = format!("{KIND} in version \"v1\" cannot be handled as a {KIND}");
+        Error::BadRequest(format!("{kind}: {text}"))
+    };
+    let typed = types::builtin().kind("v1", KIND).ok_or(Error::NoSuchResource)?;
+    Ok(builtin::decode_kind("v1", KIND, body, typed).map_err(unreadable)?.object)
 }
 
 /// Success with nothing to add.

@@ -7,13 +7,14 @@ use serde_json::Value;
 use super::{
     Answer, Body, Content, Registry, Served, Source, Target, Write,
     body::{meta, metadata_mut, set},
-    check::{check_depth, parse_version},
+    check::{NAMESPACES, check_depth, check_size, parse_version},
     create::Owners,
+    definitions,
 };
 use crate::{
     apply,
     error::{Cause, CauseReason, Error},
-    store::{Mode, Object, Transaction},
+    store::{Key, Mode, Object, Transaction},
 };
 
 /// Where a new uid stands decides how it is refused.
@@ -24,14 +25,14 @@ pub(super) enum From {
 }
 
 /// An object before a write: as it is stored, and as its reader sees it.
-pub(super) struct Before<'a> {
-    pub(super) stored: &'a Arc<Object>,
+pub(super) struct Before {
+    pub(super) stored: Arc<Object>,
     pub(super) shown: Value,
 }
 
-impl<'a> Before<'a> {
-    pub(super) fn of(served: &Served, stored: &'a Arc<Object>) -> Self {
-        Self { stored, shown: served.show(stored) }
+impl Before {
+    pub(super) fn of(served: &Served, stored: &Arc<Object>) -> Self {
+        Self { stored: stored.clone(), shown: served.show(stored) }
     }
 }
 
@@ -42,6 +43,7 @@ impl Registry {
         body: Body,
         write: Write,
     ) -> Result<Answer, Error> {
+        target.served.check_lists(&body.value)?;
         let decoded = target.served.decode(body)?;
         let mut warnings = target.served.judge(decoded.problems, write.validation)?;
         let mut object = decoded.object;
@@ -83,19 +85,18 @@ impl Registry {
         &self,
         tx: &mut Transaction<'_>,
         target: &Target,
-        before: Before<'_>,
+        before: Before,
         new: Value,
         write: &Write,
         owners: Owners,
         from: From,
     ) -> Result<Content, Error> {
         let served = &target.served;
-        let Before { stored: old, shown: before } = before;
-        check_preconditions(target, old, &new, from)?;
+        check_preconditions(target, &before.stored, &new, from)?;
+        let time = Self::time(tx);
         let new = match owners {
             Owners::Applied => new,
             Owners::Compare => {
-                let time = Self::time(tx);
                 let update = apply::Update {
                     typed: served.typed(),
                     manager: &write.manager,
@@ -104,33 +105,58 @@ impl Registry {
                     time: &time,
                     reset: served.reset(&target.subresource),
                 };
-                apply::update(update, Some(&before), new)
+                apply::update(update, Some(&before.shown), new)
             }
         };
-        let mut new = keep(target, &before, new);
-        self.on_update(tx, target, &before, &mut new, write)?;
-        if served.resource.has_generation
-            && target.subresource != "status"
-            && served.is_wanted_differently(&before, &new)
-        {
-            raise_generation(&mut new);
+        let mut new = self.kept(target, &before.shown, new, write, &time)?;
+        if target.subresource.is_empty() && served.defines() {
+            definitions::accept(tx, served, &mut new);
         }
-        served.validate_through(&target.subresource, &new, Some(&before))?;
-        let before = Before { stored: old, shown: before };
+        target.check_changed(&before.shown, &mut new)?;
         self.store_changed(tx, target, before, new, write.mode)
     }
 
+    /// The new object with what this endpoint cannot change, and with what its kind makes of it.
+    fn kept(
+        &self,
+        target: &Target,
+        before: &Value,
+        new: Value,
+        write: &Write,
+        time: &str,
+    ) -> Result<Value, Error> {
+        let mut new = keep(target, before, new);
+        self.on_update(target, before, &mut new, write, time)?;
+        Ok(new)
+    }
+
+    /// What has been applied, ready to be stored in place of the old object: all that is done about an
+    /// update without a look at other objects.
+    pub(super) fn update_applied(
+        &self,
+        target: &Target,
+        before: &Before,
+        applied: Value,
+        write: &Write,
+        time: &str,
+    ) -> Result<Value, Error> {
+        check_preconditions(target, &before.stored, &applied, From::Patch)?;
+        let mut new = self.kept(target, &before.shown, applied, write, time)?;
+        target.check_changed(&before.shown, &mut new)?;
+        Ok(new)
+    }
+
     /// By the rule that a write which changes nothing is none.
-    fn store_changed(
+    pub(super) fn store_changed(
         &self,
         tx: &mut Transaction<'_>,
         target: &Target,
-        before: Before<'_>,
+        before: Before,
         new: Value,
         mode: Mode,
     ) -> Result<Content, Error> {
         let (served, key, old) = (&target.served, target.key(), before.stored);
-        if is_over(old, &new) {
+        if is_over(&key, &old, &new) {
             tx.remove(&key);
             return Ok(Content::Shown(new));
         }
@@ -142,7 +168,9 @@ impl Registry {
             return Ok(Content::Shown(before.shown));
         }
         check_depth(&new)?;
+        served.check_lists(&new)?;
         let stored = tx.put(&key, served.to_stored(new));
+        check_size(&stored, mode)?;
         if mode == Mode::Store {
             return Ok(Content::Stored(stored));
         }
@@ -152,15 +180,30 @@ impl Registry {
     }
 }
 
+impl Target {
+    /// Counts the generation on, if that is due, and validates.
+    fn check_changed(&self, before: &Value, new: &mut Value) -> Result<(), Error> {
+        let served = &self.served;
+        if served.resource.has_generation
+            && self.subresource != "status"
+            && served.is_wanted_differently(before, new)
+        {
+            raise_generation(new);
+        }
+        served.validate_through(&self.subresource, new, Some(before))
+    }
+}
+
 /// Whether an object that is being deleted has nothing left to wait for.
-pub(super) fn is_over(old: &Object, new: &Value) -> bool {
+pub(super) fn is_over(key: &Key, old: &Object, new: &Value) -> bool {
     let none = |pointer: &str| {
         new.pointer(pointer).and_then(Value::as_array).is_none_or(|list| list.is_empty())
     };
     let grace = old.metadata().get("deletionGracePeriodSeconds");
     let grace = grace.and_then(Value::as_i64).unwrap_or_default();
-    // Only namespaces have finalizers in their spec.
-    old.is_deleting() && grace == 0 && none("/metadata/finalizers") && none("/spec/finalizers")
+    // Only namespaces have finalizers in their spec; elsewhere that is a field like others.
+    let spec = *key.resource != *NAMESPACES || none("/spec/finalizers");
+    old.is_deleting() && grace == 0 && none("/metadata/finalizers") && spec
 }
 
 /// Custom objects, and those of a few other kinds, are never replaced unseen.
@@ -218,9 +261,9 @@ fn check_preconditions(
 }
 
 /// What this endpoint cannot change is taken from the old object.
-fn keep(target: &Target, old: &Value, new: Value) -> Value {
+fn keep(target: &Target, old: &Value, mut new: Value) -> Value {
     let served = &target.served;
-    let owners = new.pointer("/metadata/managedFields").cloned();
+    let owners = metadata_mut(&mut new).and_then(|metadata| metadata.remove("managedFields"));
     let mut kept = served.reset(&target.subresource).restore(old, new);
     let before = old.get("metadata");
     if let Some(metadata) = metadata_mut(&mut kept) {

@@ -14,6 +14,8 @@ use crate::{
 const BOOKMARKS: Duration = Duration::from_secs(60);
 /// And how long before its end.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// For those who would go on longer than time can be counted.
+const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 
 #[derive(Clone, Debug, Default)]
 pub struct WatchOptions {
@@ -52,8 +54,21 @@ pub struct Watch {
 }
 
 impl Registry {
-    pub fn watch(&self, target: Target, options: WatchOptions) -> Result<Watch, Error> {
+    pub async fn watch(&self, target: Target, options: WatchOptions) -> Result<Watch, Error> {
         check(&options)?;
+        let not_yet = match options.version.filter(|_| options.initial_events == Some(true)) {
+            Some(version) => self.wait_for(version).await.err(),
+            None => None,
+        };
+        let mut watch = self.open_watch(target, options);
+        if let Some(error) = not_yet {
+            watch.ready = [Event::Error(error)].into();
+            watch.over = true;
+        }
+        Ok(watch)
+    }
+
+    fn open_watch(&self, target: Target, options: WatchOptions) -> Watch {
         let state = self.store.read();
         let from_start = options.version.is_none_or(|version| version == 0);
         let with_state = options.initial_events.unwrap_or(from_start);
@@ -77,16 +92,16 @@ impl Registry {
         drop(state);
         let now = Instant::now();
         let length = options.timeout.unwrap_or_else(random_length);
-        Ok(Watch {
+        Watch {
             cursor: self.store.follow(start),
-            end: now + length,
+            end: now.checked_add(length).unwrap_or(now + LONGEST),
             next_bookmark: now + BOOKMARKS,
             leaving: false,
             over: false,
             target,
             options,
             ready,
-        })
+        }
     }
 }
 

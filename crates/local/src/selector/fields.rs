@@ -168,6 +168,20 @@ impl Fields {
         Ok(Self(terms))
     }
 
+    /// The name that a selector demands, whatever the kind. `None` if it is no name of an object or
+    /// if the selector cannot be read.
+    pub fn exact_name(text: &str) -> Option<String> {
+        let mut found = None;
+        for part in split(text).into_iter().filter(|part| !part.is_empty()) {
+            let (label, negated, value) = operator(part)?;
+            let value = unescape(value).ok()?;
+            if label == "metadata.name" && !negated && found.is_none() {
+                found = Some(value);
+            }
+        }
+        found.filter(|name| !matches!(&**name, "" | "." | "..") && !name.contains(['/', '%']))
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

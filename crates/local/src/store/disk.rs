@@ -1,7 +1,7 @@
 //! The file.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::{self, File, OpenOptions, TryLockError},
     io,
     os::unix::fs::OpenOptionsExt,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -10,7 +10,7 @@ use std::{
 };
 
 use redb::{
-    Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition,
+    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,
     backends::InMemoryBackend,
 };
 
@@ -37,21 +37,17 @@ impl Disk {
     /// It is first read without being opened for writing: redb writes to what it opens, and a file that
     /// is damaged or newer than this program is to stay as it is.
     pub(super) fn open(path: &Path) -> Result<(Self, State), Error> {
-        let found = guarded(path, || peek(path))?;
+        if is_absent(path) {
+            guarded(path, || create(path))?;
+        }
+        let state = guarded(path, || peek(path))?;
         let disk = guarded(path, || Self::open_for_writing(path))?;
-        let state = found.map_or_else(|| guarded(path, || disk.load()), Ok)?;
         Ok((disk, state))
     }
 
     fn open_for_writing(path: &Path) -> Result<Self, Error> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(path)
-            .map_err(|source| Error::Create { path: path.display().to_string(), source })?;
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        let file = file.map_err(|source| cannot_create(path, source))?;
         let database = builder().create_file(file).map_err(|error| cannot_open(path, error))?;
         Ok(Self { database })
     }
@@ -146,17 +142,79 @@ fn row(object: &Object) -> Vec<u8> {
     row
 }
 
-/// `None` if there is nothing yet, or if its last user did not come to close it: then it has to be
-/// opened for writing first.
-fn peek(path: &Path) -> Result<Option<State>, Error> {
-    if fs::metadata(path).map_or(0, |meta| meta.len()) == 0 {
-        return Ok(None);
+fn is_absent(path: &Path) -> bool {
+    fs::metadata(path).map_or(0, |meta| meta.len()) == 0
+}
+
+/// Makes the file beside its place and moves it there when it is whole: redb writes what it knows a
+/// file by last, and whoever is killed before that must not leave one that never opens.
+fn create(path: &Path) -> Result<(), Error> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let new = Path::new(&name);
+    let failed = |source: io::Error| cannot_create(path, source);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(new).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(Error::InUse { path: path.display().to_string() });
+        }
+        Err(TryLockError::Error(source)) => return Err(failed(source)),
     }
+    // Another process may have been faster, and its file may be the one that is open here.
+    if !is_absent(path) {
+        return Ok(());
+    }
+    file.set_len(0).map_err(failed)?;
+    let whole = file.try_clone().map_err(failed)?;
+    let database = builder().create_file(file).map_err(|error| cannot_open(path, error))?;
+    found(&database).map_err(|error| Error::Read(Box::new(error)))?;
+    drop(database);
+    whole.sync_all().map_err(failed)?;
+    fs::rename(new, path).map_err(failed)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+    folder.sync_all().map_err(failed)
+}
+
+/// The marks of a store that holds nothing yet.
+fn found(database: &Database) -> Result<(), redb::Error> {
+    let write = database.begin_write()?;
+    {
+        write.open_table(OBJECTS)?;
+        let mut meta = write.open_table(META)?;
+        meta.insert(FORMAT, KNOWN_FORMAT)?;
+        meta.insert(VERSION, 0)?;
+    }
+    Ok(write.commit()?)
+}
+
+/// What is in the file. Nothing is written to it, even if its last user did not come to close it:
+/// then a copy in memory is mended and read.
+fn peek(path: &Path) -> Result<State, Error> {
     match builder().open_read_only(path) {
-        Ok(database) => load(&database).map(Some),
-        Err(DatabaseError::RepairAborted) => Ok(None),
+        Ok(database) => load(&database),
+        Err(DatabaseError::RepairAborted) => {
+            let copy = copy(path).map_err(|source| cannot_create(path, source))?;
+            let database = builder().create_with_backend(copy);
+            load(&database.map_err(|error| cannot_open(path, error))?)
+        }
         Err(error) => Err(cannot_open(path, error)),
     }
+}
+
+fn copy(path: &Path) -> io::Result<InMemoryBackend> {
+    let bytes = fs::read(path)?;
+    let memory = InMemoryBackend::new();
+    memory.set_len(bytes.len() as u64)?;
+    memory.write(0, &bytes)?;
+    Ok(memory)
+}
+
+fn cannot_create(path: &Path, source: io::Error) -> Error {
+    Error::Create { path: path.display().to_string(), source }
 }
 
 fn cannot_open(path: &Path, error: DatabaseError) -> Error {

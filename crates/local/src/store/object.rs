@@ -182,6 +182,8 @@ impl Object {
     ///
     /// `head` is what precedes the metadata, as in `"kind":"Pod","apiVersion":"v1",`.
     pub fn print_into(&self, head: &str, version: u64, out: &mut Vec<u8>) {
+        const REST: usize = 64;
+        out.reserve(head.len() + self.printed.len() + REST);
         out.push(b'{');
         out.extend_from_slice(head.as_bytes());
         out.extend_from_slice(br#""metadata":{"resourceVersion":""#);
@@ -191,7 +193,8 @@ impl Object {
         out.extend_from_slice(&self.printed);
     }
 
-    pub(super) fn size(&self) -> usize {
+    /// Bytes of the printed object.
+    pub fn size(&self) -> usize {
         self.printed.len()
     }
 }

@@ -287,6 +287,55 @@ fn a_file_of_a_newer_program_is_refused() {
     assert!(matches!(refused, Err(Error::Format { found: 2, known: 1 })));
 }
 
+/// What the first start leaves when it is killed must not keep the second from starting.
+#[tokio::test]
+async fn a_file_that_was_not_made_whole_is_made_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store.redb");
+    let beside = dir.path().join("store.redb.new");
+    for left in [&b""[..], &[0; 4096], b"half of a file"] {
+        std::fs::write(&beside, left).unwrap();
+        let store = Store::open(&path, clock()).unwrap();
+        put(&store, "a", "1").await;
+        drop(store);
+        assert_eq!(names(&reopen(&path)), ["default/a"]);
+        assert!(!beside.exists());
+        // It is closed once no writer holds it.
+        drop(reopen(&path));
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+/// The file as a program leaves it that is killed: marked as in need of repair.
+fn unclosed(path: &Path, format: u64) -> Vec<u8> {
+    let database = redb::Database::create(path).unwrap();
+    let write = database.begin_write().unwrap();
+    let meta = redb::TableDefinition::<&str, u64>::new("meta");
+    let objects = redb::TableDefinition::<&str, &[u8]>::new("objects");
+    write.open_table(meta).unwrap().insert("format", format).unwrap();
+    write.open_table(objects).unwrap();
+    write.commit().unwrap();
+    std::fs::read(path).unwrap()
+}
+
+#[test]
+fn an_unclosed_file_of_a_newer_program_stays_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    for (format, reads) in [(2, false), (1, true)] {
+        let left = unclosed(&dir.path().join(format!("made{format}")), format);
+        let path = dir.path().join(format!("store{format}"));
+        std::fs::write(&path, &left).unwrap();
+        let opened = Store::open(&path, clock());
+        match opened {
+            Ok(_) => assert!(reads),
+            Err(Error::Format { found: 2, known: 1 }) => {
+                assert_eq!(std::fs::read(&path).unwrap(), left);
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_damaged_file_is_refused_or_read() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,7 @@
+use axum::body::Body;
+use http::Method;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use crate::api::Api;
 
@@ -176,4 +179,78 @@ async fn a_definition_takes_its_objects_along() {
     api.until_gone(&path).await;
     let gone = api.get(WIDGETS).await.is(404);
     assert_eq!(gone.text, "404 page not found\n");
+}
+
+#[tokio::test]
+async fn a_body_that_outlasts_its_definition_makes_nothing() {
+    let api = Api::new().await;
+    let widget =
+        json!({"apiVersion": "ex.io/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {}});
+    let path = format!("{DEFINITIONS}/widgets.ex.io");
+    for again in [false, true] {
+        api.post(DEFINITIONS, definition()).await.is(201);
+        api.until(WIDGETS, |answer| answer.status == 200).await;
+        let (started, first) = oneshot::channel();
+        let (go_on, rest) = oneshot::channel();
+        let text = widget.to_string();
+        let body = Body::from_stream(futures::stream::once(async move {
+            started.send(()).unwrap();
+            rest.await.unwrap();
+            Ok::<_, std::io::Error>(text)
+        }));
+        let sent = api.send(Method::POST, WIDGETS, "application/json", body);
+        let meanwhile = async {
+            first.await.unwrap();
+            api.delete(&path).await.is(200);
+            api.until_gone(&path).await;
+            if again {
+                api.post(DEFINITIONS, definition()).await.is(201);
+            }
+            go_on.send(()).unwrap();
+        };
+        let (answer, ()) = tokio::join!(sent, meanwhile);
+        answer.is(404);
+    }
+    api.until(WIDGETS, |answer| answer.status == 200).await;
+    assert_eq!(api.get(WIDGETS).await.body["items"], json!([]));
+}
+
+#[tokio::test]
+async fn finalizers_in_the_spec_of_a_custom_object_hold_nothing_up() {
+    let api = Api::new().await;
+    let mut definition = definition();
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] =
+        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    api.post(DEFINITIONS, definition).await.is(201);
+    for policy in ["Background", "Foreground", "Orphan"] {
+        let metadata = json!({"name": "w", "finalizers": ["x.io/f"]});
+        let widget = json!({"apiVersion": "ex.io/v1", "kind": "Widget", "metadata": metadata, "spec": {"finalizers": ["x"]}});
+        api.post(WIDGETS, widget).await.is(201);
+        let path = format!("{WIDGETS}/w");
+        api.delete_with(&path, json!({"propagationPolicy": policy})).await.is(200);
+        let remove = json!([{"op": "test", "path": "/metadata/finalizers/0", "value": "x.io/f"}, {"op": "remove", "path": "/metadata/finalizers/0"}]);
+        api.send(Method::PATCH, &path, "application/json-patch+json", remove.to_string())
+            .await
+            .is(200);
+        api.until_gone(&path).await;
+    }
+}
+
+#[tokio::test]
+async fn objects_are_no_larger_than_etcd_takes() {
+    let api = Api::new().await;
+    let mut definition = definition();
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] =
+        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    api.post(DEFINITIONS, definition).await.is(201);
+    let widget = |size: usize| json!({"apiVersion": "ex.io/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"a": "x".repeat(size)}});
+    let refused = api.post(WIDGETS, widget(1_600_000)).await.fails(500, "");
+    assert_eq!(refused.message(), "etcdserver: request is too large");
+    let path = format!("{WIDGETS}/w");
+    api.get(&path).await.is(404);
+    api.post(WIDGETS, widget(800_000)).await.is(201);
+    let more = json!({"spec": {"b": "x".repeat(800_000)}});
+    api.merge(&path, more.clone()).await.fails(500, "");
+    api.merge(&format!("{path}?dryRun=All"), more).await.is(200);
+    assert_eq!(api.get(&path).await.is(200).body["spec"].get("b"), None);
 }

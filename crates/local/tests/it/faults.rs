@@ -1,4 +1,5 @@
 use axum::body::Body;
+use futures::StreamExt;
 use http::{Method, Request};
 use serde_json::json;
 
@@ -91,6 +92,58 @@ async fn patches_that_are_none() {
         refused.fails(400, "BadRequest");
     }
     assert_eq!(api.get(&path).await.is(200).body["data"], json!({"k": "v"}));
+}
+
+#[tokio::test]
+async fn options_that_cannot_be_read_delete_nothing() {
+    let api = Api::new().await;
+    api.post(CONFIG_MAPS, config_map("a", json!({}))).await.is(201);
+    let path = format!("{CONFIG_MAPS}/a");
+    for body in [
+        json!({"dryRun": "All"}),
+        json!({"preconditions": {"uid": 7}}),
+        json!({"preconditions": {"resourceVersion": 12}}),
+        json!({"gracePeriodSeconds": u64::MAX}),
+        json!({"kind": "ConfigMap", "apiVersion": "v1"}),
+    ] {
+        api.delete_with(&path, body.clone()).await.fails(400, "BadRequest");
+        api.delete_with(CONFIG_MAPS, body).await.fails(400, "BadRequest");
+    }
+    api.delete(&format!("{CONFIG_MAPS}?labelSelector=app%3D%ff")).await.fails(400, "BadRequest");
+    api.delete(&format!("{path}?dryRun=All%ff")).await.fails(422, "Invalid");
+    api.get(&path).await.is(200);
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod =
+        json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    api.post(pods, pod).await.is(201);
+    for options in [json!({"dryRun": "All"}), json!({"preconditions": {"uid": 7}}), json!(1)] {
+        let eviction = json!({"metadata": {"name": "p"}, "deleteOptions": options});
+        api.post(&format!("{pods}/p/eviction"), eviction).await.fails(400, "BadRequest");
+    }
+    for target in [json!({"name": 7}), json!("n"), json!([])] {
+        let binding = json!({"metadata": {"name": "p"}, "target": target});
+        api.post(&format!("{pods}/p/binding"), binding).await.fails(400, "BadRequest");
+    }
+    let pod = api.get(&format!("{pods}/p")).await.is(200);
+    assert_eq!(pod.body["spec"].get("nodeName"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_that_never_end() {
+    let api = Api::new().await;
+    for (method, path, media) in [
+        (Method::POST, CONFIG_MAPS.to_owned(), "application/json"),
+        (Method::PATCH, format!("{CONFIG_MAPS}/kube-root-ca.crt"), "application/merge-patch+json"),
+        (Method::DELETE, format!("{CONFIG_MAPS}/kube-root-ca.crt"), "application/json"),
+    ] {
+        let start = tokio::time::Instant::now();
+        let half = futures::stream::once(async { Ok::<_, std::io::Error>("{\"metadata\"") });
+        let endless = Body::from_stream(half.chain(futures::stream::pending()));
+        let answer = api.send(method, &path, media, endless).await.fails(504, "Timeout");
+        assert!(answer.message().starts_with("Timeout: request did not complete"));
+        assert_eq!(start.elapsed().as_secs(), 60);
+    }
+    api.get(&format!("{CONFIG_MAPS}/kube-root-ca.crt")).await.is(200);
 }
 
 #[tokio::test]

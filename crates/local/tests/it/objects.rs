@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use futures::future::join_all;
 use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -163,6 +164,31 @@ async fn parallel_patches_all_count() {
     }
     let read = api.get(&path).await;
     assert_eq!(read.body["data"].as_object().unwrap().len(), 8);
+}
+
+#[tokio::test]
+async fn applies_at_once_lose_nothing_to_each_other() {
+    let api = Api::new().await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let config = |key: &str, value: &str| config_map("a", json!({ key: value }));
+    let own = (0..40).map(|number| {
+        let (api, path, name) = (&api, &path, format!("m{number}"));
+        async move { api.apply(path, &name, config(&name, "1")).await.status.as_u16() }
+    });
+    let codes = join_all(own).await;
+    assert_eq!(codes.iter().filter(|code| **code == 201).count(), 1, "{codes:?}");
+    assert_eq!(codes.iter().filter(|code| **code == 200).count(), 39, "{codes:?}");
+    let shared = (0..40).map(|number| {
+        let (api, path, name) = (&api, &path, format!("m{number}"));
+        async move { api.apply(path, &name, config("shared", &name)).await.status.as_u16() }
+    });
+    let codes = join_all(shared).await;
+    assert_eq!(codes.iter().filter(|code| **code == 200).count(), 1, "{codes:?}");
+    assert_eq!(codes.iter().filter(|code| **code == 409).count(), 39, "{codes:?}");
+    let found = api.get(&path).await.is(200);
+    // The one that got the shared field has given up its own.
+    assert_eq!(found.body["data"].as_object().unwrap().len(), 40, "{}", found.text);
+    assert_eq!(found.body["metadata"]["managedFields"].as_array().unwrap().len(), 40);
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-use http::Method;
+use axum::body::Body;
+use http::{HeaderValue, Method, Request};
 use serde_json::json;
 use windlass_local::auth::User;
 
@@ -115,4 +116,30 @@ async fn admins_may_stand_for_others() {
     let who = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let who = api.as_user(user()).post(who, json!({})).await.is(201);
     assert_eq!(who.body["status"]["userInfo"]["username"], "u");
+}
+
+#[tokio::test]
+async fn a_name_that_cannot_be_read_is_not_the_callers_own() {
+    let api = Api::new().await;
+    let ask = |name: &'static str, value: &'static [u8]| {
+        let request = Request::builder().uri("/api/v1/secrets").header("impersonate-user", "bob");
+        api.ask(
+            request
+                .header(name, HeaderValue::from_bytes(value).unwrap())
+                .body(Body::empty())
+                .unwrap(),
+        )
+    };
+    let said = ask("impersonate-group", "grün".as_bytes()).await.fails(403, "Forbidden");
+    assert!(said.message().contains("User \"bob\""), "{}", said.message());
+    ask("impersonate-group", b"gr\xffn").await.fails(400, "BadRequest");
+    ask("impersonate-extra-a", b"\xff").await.fails(400, "BadRequest");
+    let alone = |value: &[u8]| {
+        let request = Request::builder().uri("/api/v1/secrets");
+        let value = HeaderValue::from_bytes(value).unwrap();
+        api.ask(request.header("impersonate-user", value).body(Body::empty()).unwrap())
+    };
+    let said = alone("jürgen".as_bytes()).await.fails(403, "Forbidden");
+    assert!(said.message().contains("User \"jürgen\""), "{}", said.message());
+    alone(b"j\xffrgen").await.fails(400, "BadRequest");
 }

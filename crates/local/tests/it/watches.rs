@@ -25,6 +25,38 @@ async fn a_watch_tells_every_change_in_order() {
 }
 
 #[tokio::test]
+async fn a_watch_may_ask_for_longer_than_time_lasts() {
+    let api = Api::new().await;
+    for seconds in [i64::MAX, i64::MAX / 1000, u32::MAX.into()] {
+        let path = format!("{CONFIG_MAPS}?watch=true&timeoutSeconds={seconds}");
+        for bookmarks in ["", "&allowWatchBookmarks=true"] {
+            let mut watch = api.watch(&format!("{path}{bookmarks}")).await;
+            assert_eq!(watch.event().await.0, "ADDED");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_state_that_is_not_there_yet_is_waited_for() {
+    let api = Api::new().await;
+    let now = api.get(CONFIG_MAPS).await.version();
+    let ask = |version: u64| {
+        let query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+        format!("{CONFIG_MAPS}?{query}&resourceVersion={version}")
+    };
+    let mut late = api.watch(&ask(now + 1000)).await;
+    let error = late.next().await.unwrap();
+    assert_eq!((&error["type"], &error["object"]["code"]), (&json!("ERROR"), &json!(504)));
+    assert_eq!(late.next().await, None);
+    let made = async {
+        api.post(CONFIG_MAPS, config_map("a", json!({}))).await.is(201);
+    };
+    let path = ask(now + 1);
+    let (mut watch, ()) = tokio::join!(api.watch(&path), made);
+    assert_eq!(watch.event().await.1, "a");
+}
+
+#[tokio::test]
 async fn a_thousand_watches_all_see_a_change() {
     let api = Api::new().await;
     let start = api.get(CONFIG_MAPS).await.version();

@@ -1,4 +1,4 @@
-//! The API of a local cluster: its store, its keys and its port.
+//! The API of a local cluster: its store, its keys and its port, and who acts upon its objects.
 
 use std::{net::Ipv4Addr, panic, path::Path, sync::Arc};
 
@@ -8,6 +8,7 @@ use kube::config::Kubeconfig;
 use tokio::{net::TcpListener, task::JoinHandle};
 use windlass_local::{
     auth::{Certificates, Tokens, kubeconfig},
+    controllers,
     http::{Access, Listener, Server, serve},
     registry::{Registry, Settings, tend},
     store::{self, Store},
@@ -64,8 +65,13 @@ impl Api {
         let registry = Registry::start(store, settings).await.context("cannot start the API")?;
         let url = format!("https://127.0.0.1:{port}");
         kubeconfig::write(&home.kubeconfig(), &url, &certificates.authority, tokens.admin())?;
-        tokio::spawn(tend(registry.clone()));
-        let server = Server::new(registry, Access { tokens: Some(tokens) });
+        let server = Server::new(registry.clone(), Access { tokens: Some(tokens) });
+        tokio::spawn(tend(registry));
+        let settings = controllers::Settings {
+            volumes: Some(dir.join("volumes")),
+            ..controllers::Settings::default()
+        };
+        tokio::spawn(controllers::run(server.clone(), settings));
         let serving = serve(server.clone(), listener);
         let serving = tokio::spawn(async { serving.await.context("cannot go on serving") });
         Ok(Self { server, url, serving })

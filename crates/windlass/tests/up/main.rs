@@ -14,4 +14,7 @@ mod lifecycle;
 mod operator;
 mod refused;
 mod running;
+/// As the scenarios wait.
+#[path = "../../../../tests/src/wait.rs"]
+#[allow(dead_code, unreachable_pub, reason = "it is a part of another crate")]
 mod wait;

@@ -110,6 +110,19 @@ proptest! {
         prop_assert_eq!(a.difference(&b).union(&a.intersection(&b)), a.clone());
         prop_assert_eq!(a.union(&b).difference(&b), a.difference(&b));
         prop_assert_eq!(a.difference(&a), Set::default());
+        prop_assert!(a.union(&b).contains_all(&a));
+        prop_assert_eq!(a.contains_all(&b), b.difference(&a).is_empty());
+    }
+
+    #[test]
+    fn who_gives_nothing_up_removes_nothing(a in config(), b in config(), c in config()) {
+        let mut live = apply(forced("b", Some(&apply(forced("a", None, &a)).unwrap()), &b)).unwrap();
+        let managed = Managed::read(take_managed(&mut live).as_ref()).unwrap();
+        let last = Set::read(&entry(&apply(forced("b", None, &b)).unwrap(), "b", "Apply")["fieldsV1"]);
+        let more = merge::merge(widget(), &b, &c);
+        let merged = merge::merge(widget(), &live, &more);
+        let owned = managed.owned().union(&set_of(widget(), &more));
+        prop_assert_eq!(prune::without(widget(), &merged, &last.unwrap(), &owned), merged);
     }
 
     #[test]
@@ -193,7 +206,7 @@ proptest! {
         let live = apply(forced("a", None, &a)).unwrap();
         let object = update(writer(widget(), "u"), Some(&live), b.clone());
         let changed = set_of(widget(), &b).difference(&set_of(widget(), &a));
-        let changed = changed.difference(&Set::of_fields(&UNOWNED));
+        let changed = changed.difference(&UNOWNED);
         let owned = Set::read(&entry(&object, "u", "Update")["fieldsV1"]).unwrap_or_default();
         prop_assert_eq!(changed.difference(&owned), Set::default());
     }

@@ -181,6 +181,27 @@ fn owners(object: &Value, path: &Path, causes: &mut Causes) {
     }
 }
 
+const INCOMPLETE: &str = "name is neither a standard finalizer name nor is it fully qualified";
+
+fn is_complete(finalizer: &str) -> bool {
+    finalizer.contains('/') || matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion")
+}
+
+/// Who must agree before a namespace goes.
+pub(super) fn namespace(object: &Value, old: Option<&Value>, causes: &mut Causes) {
+    let path = Path::new("spec.finalizers");
+    let finalizers = items(object, &["spec", "finalizers"]);
+    for (index, finalizer) in finalizers.iter().filter_map(Value::as_str).enumerate() {
+        let path = if old.is_some() { path.index(index) } else { path.clone() };
+        for problem in names::qualified(finalizer) {
+            causes.invalid(&path, finalizer, &problem);
+        }
+        if !is_complete(finalizer) {
+            causes.invalid(&path, finalizer, INCOMPLETE);
+        }
+    }
+}
+
 fn finalizers(resource: &Resource, object: &Value, path: &Path, causes: &mut Causes) {
     let list = items(object, &["metadata", "finalizers"]);
     for finalizer in list.iter().filter_map(Value::as_str) {
@@ -190,10 +211,8 @@ fn finalizers(resource: &Resource, object: &Value, path: &Path, causes: &mut Cau
     }
     if !resource.custom {
         for (index, finalizer) in list.iter().filter_map(Value::as_str).enumerate() {
-            let standard = matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion");
-            if !finalizer.contains('/') && !standard {
-                let detail = "name is neither a standard finalizer name nor is it fully qualified";
-                causes.invalid(&path.index(index), finalizer, detail);
+            if !is_complete(finalizer) {
+                causes.invalid(&path.index(index), finalizer, INCOMPLETE);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{compile, lines, object, only, widget, with_spec};
+use super::{compile, lines, object, only, validate_definition, widget, with_spec};
 
 /// Prunes, defaults and validates as for a new object.
 fn create(spec: Value) -> Result<Value, Vec<String>> {
@@ -17,6 +17,54 @@ fn create(spec: Value) -> Result<Value, Vec<String>> {
 }
 
 const SKIPPED: &str = "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+
+/// Chains and nests of every kind that the grammar has, each with that many links.
+fn chains(links: usize) -> Vec<String> {
+    let around = |open: &str, inner: &str, close: &str| {
+        format!("{}{inner}{}", open.repeat(links), close.repeat(links))
+    };
+    vec![
+        format!("self{} == 1", ".a".repeat(links)),
+        format!("self{} == 1", "[0]".repeat(links)),
+        format!("self{} == 1", ".?a".repeat(links)),
+        format!("1{} > 1", "+1".repeat(links)),
+        format!("1{} > 1", "*1".repeat(links)),
+        format!("true{}", " == true".repeat(links)),
+        format!("1{}", " in [1]".repeat(links)),
+        format!("true{}", " && true".repeat(links)),
+        format!("true{}", " || true && false".repeat(links)),
+        format!("{}true", "!".repeat(links)),
+        format!("{}1 < 2", "-".repeat(links)),
+        format!("{}true", "true ? true : ".repeat(links)),
+        format!("'a'{} == 'a'", ".lowerAscii()".repeat(links)),
+        format!("[1]{} == [1]", ".map(x, x)".repeat(links)),
+        around("(", "true", ")"),
+        around("[", "1", "]"),
+        around("{1: ", "1", "}"),
+        around("size(", "'a'", ")"),
+        around("[1].all(x, ", "true", ")"),
+    ]
+}
+
+#[test]
+fn rules_that_nest_without_end_end_nothing() {
+    // As little stack as any thread has that runs them.
+    let thread = std::thread::Builder::new().stack_size(2 << 20);
+    let work = || {
+        for rule in chains(90).into_iter().chain(chains(900)).chain(chains(50_000)) {
+            let crd = with_spec(json!({
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                "x-kubernetes-validations": [{"rule": rule}],
+            }));
+            // Refused or not: whoever is asked goes on.
+            if validate_definition(&crd, None).is_empty() {
+                let definition = compile(&crd);
+                only(&definition).validate(&object(json!({"a": [1]})), None);
+            }
+        }
+    };
+    thread.spawn(work).unwrap().join().unwrap();
+}
 
 #[test]
 fn defaults_fill_what_is_absent_or_null_where_none_may_stand() {
@@ -295,6 +343,22 @@ fn rule(schema: Value, rule: Value, new: Value, old: Option<Value>) -> Vec<Strin
     schema["x-kubernetes-validations"] = json!([rule]);
     let definition = compile(&with_spec(schema));
     lines(&only(&definition).validate(&object(new), old.map(object).as_ref()))
+}
+
+#[test]
+fn rules_match_more_patterns_than_are_remembered() {
+    let schema = json!({"type": "object", "properties": {
+        "text": {"type": "string"}, "pattern": {"type": "string"}}});
+    let matches = json!({"rule": "self.text.matches(self.pattern)"});
+    for number in (0..200).chain(0..200) {
+        for (text, passes) in [(format!("a{number}"), true), ("b".to_owned(), false)] {
+            let spec = json!({"text": text, "pattern": format!("^a{number}$")});
+            let causes = rule(schema.clone(), matches.clone(), spec, None);
+            assert_eq!(causes.is_empty(), passes, "{number}: {causes:?}");
+        }
+    }
+    let said = rule(schema, matches, json!({"text": "a", "pattern": "("}), None);
+    assert!(said[0].contains("'(' not a valid regex"), "{said:?}");
 }
 
 #[test]

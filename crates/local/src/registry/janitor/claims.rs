@@ -63,7 +63,7 @@ fn release(tx: &mut Transaction<'_>, key: &Key) -> Result<(), Error> {
     let kept: Vec<_> = kept.map(str::to_owned).collect();
     let mut value = object.value().clone();
     set_finalizers(&mut value, &kept);
-    if is_over(&object, &value) {
+    if is_over(key, &object, &value) {
         tx.remove(key);
     } else {
         tx.put(key, value);

@@ -146,7 +146,7 @@ impl Registry {
         let kept: Vec<_> = kept.map(str::to_owned).collect();
         let mut value = object.value().clone();
         set_finalizers(&mut value, &kept);
-        if is_over(&object, &value) {
+        if is_over(&target.key(), &object, &value) {
             tx.remove(&target.key());
         } else {
             tx.put(&target.key(), value);

@@ -70,7 +70,7 @@ impl Registry {
         let kept: Vec<_> = kept.map(str::to_owned).collect();
         let mut value = definition.value().clone();
         set_finalizers(&mut value, &kept);
-        if is_over(&definition, &value) {
+        if is_over(key, &definition, &value) {
             tx.remove(key);
         } else {
             tx.put(key, value);

@@ -69,7 +69,7 @@ impl Registry {
                 finalizers.retain(|finalizer| finalizer != "kubernetes");
             }
         }
-        if is_over(&namespace, &value) {
+        if is_over(&key, &namespace, &value) {
             tx.remove(&key);
         } else if value != *namespace.value() {
             tx.put(&key, value);

@@ -1,0 +1,124 @@
+//! Who answers for a Service, in slices of endpoints and, for older readers, as one Endpoints.
+
+mod mirror;
+mod slices;
+#[cfg(test)]
+mod tests;
+mod wanted;
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use k8s_openapi::api::{
+    core::v1::{Endpoints, Pod, Service},
+    discovery::v1::EndpointSlice,
+};
+use kube::{Api, api::DeleteParams};
+
+use super::{Caches, Context, Controller, Error, Key, Queue, posting};
+use slices::{Change, SERVICE_NAME, changes};
+
+pub(super) struct EndpointSlices {
+    context: Context,
+}
+
+impl Controller for EndpointSlices {
+    const NAME: &'static str = "endpointslice";
+
+    fn new(context: Context, queue: &Arc<Queue>) -> Self {
+        let caches = &context.caches;
+        caches.services.feed(queue, |service: &Service| [Key::of(service)]);
+        let known = Arc::downgrade(caches);
+        caches.pods.feed(queue, move |pod: &Pod| services_of(&known, pod));
+        caches.endpoint_slices.feed(queue, service_of);
+        Self { context }
+    }
+
+    async fn reconcile(&self, key: &Key) -> Result<Option<Duration>, Error> {
+        // What belongs to a Service that is gone goes by its owner reference.
+        let Some(service) = self.context.caches.services.get(key) else { return Ok(None) };
+        let Some(selector) = wanted::selector(&service) else { return Ok(None) };
+        if service.metadata.deletion_timestamp.is_some() {
+            return Ok(None);
+        }
+        let mut pods = self.context.caches.pods.within(&key.namespace);
+        pods.retain(|pod| wanted::selects(selector, pod));
+        self.write_slices(key, &service, &pods).await?;
+        self.write_mirror(key, &service, &pods).await?;
+        Ok(None)
+    }
+}
+
+impl EndpointSlices {
+    async fn write_slices(
+        &self,
+        key: &Key,
+        service: &Service,
+        pods: &[Arc<Pod>],
+    ) -> Result<(), Error> {
+        let cache = &self.context.caches.endpoint_slices;
+        let all = cache.within(&key.namespace);
+        let mine = all.iter().filter(|slice| service_of(slice).as_ref() == Some(key));
+        let mine: Vec<EndpointSlice> = mine.map(|slice| (**slice).clone()).collect();
+        let api: Api<EndpointSlice> = self.context.api(&key.namespace);
+        for change in changes(service, pods, &mine) {
+            match change {
+                Change::Create(slice) => {
+                    let made = api.create(&posting(), &slice).await;
+                    cache.note(made.map_err(Error::on("create a slice of", &key.name))?);
+                }
+                Change::Update(slice) => {
+                    let name = slice.metadata.name.clone().unwrap_or_default();
+                    let made = api.replace(&name, &posting(), &slice).await;
+                    cache.note(made.map_err(Error::on("update the slice", &name))?);
+                }
+                Change::Delete(name) => {
+                    let gone = api.delete(&name, &DeleteParams::default()).await;
+                    let gone = gone.map_err(Error::on("delete the slice", &name))?;
+                    if let Some(slice) =
+                        mine.iter().find(|s| s.metadata.name.as_ref() == Some(&name))
+                    {
+                        cache.note_deletion(slice, gone);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Read anew each time: so few look at them that no cache is worth its room.
+    async fn write_mirror(
+        &self,
+        key: &Key,
+        service: &Service,
+        pods: &[Arc<Pod>],
+    ) -> Result<(), Error> {
+        let api: Api<Endpoints> = self.context.api(&key.namespace);
+        let old = api.get_opt(&key.name).await.map_err(Error::on("read endpoints", &key.name))?;
+        let Some(endpoints) = mirror::endpoints(service, pods, old.as_ref()) else {
+            return Ok(());
+        };
+        let written = match old {
+            Some(_) => api.replace(&key.name, &posting(), &endpoints).await,
+            None => api.create(&posting(), &endpoints).await,
+        };
+        written.map(drop).map_err(Error::on("write endpoints", &key.name))
+    }
+}
+
+/// Those that select this pod.
+fn services_of(caches: &Weak<Caches>, pod: &Pod) -> Vec<Key> {
+    let Some(caches) = caches.upgrade() else { return Vec::new() };
+    let all = caches.services.within(pod.metadata.namespace.as_deref().unwrap_or_default());
+    let selecting = all.iter().filter(|service| {
+        wanted::selector(service).is_some_and(|selector| wanted::selects(selector, pod))
+    });
+    selecting.map(|service| Key::of(&**service)).collect()
+}
+
+fn service_of(slice: &EndpointSlice) -> Option<Key> {
+    let name = slice.metadata.labels.as_ref()?.get(SERVICE_NAME)?;
+    Some(Key::new(slice.metadata.namespace.as_deref().unwrap_or_default(), name))
+}

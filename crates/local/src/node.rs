@@ -1,0 +1,11 @@
+//! The node: pods as processes of this machine.
+
+pub mod bubblewrap;
+pub mod command;
+pub mod environment;
+pub mod images;
+pub mod logs;
+pub mod places;
+pub mod sources;
+pub mod translate;
+pub mod volumes;

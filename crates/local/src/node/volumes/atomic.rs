@@ -1,0 +1,152 @@
+//! Directories whose files change all at once.
+//!
+//! The files are in a directory named after the time. The link `..data` leads to it, and what a
+//! process opens are links into `..data`. An update makes a new directory and turns the link.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, DirBuilder, OpenOptions, Permissions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink},
+    path::Path,
+};
+
+use jiff::Timestamp;
+
+use super::{
+    make_dir,
+    payload::{File, Payload},
+};
+
+const DATA: &str = "..data";
+const DATA_TO_BE: &str = "..data_tmp";
+
+/// Makes the directory hold `payload` and nothing else; whether that changed anything. Private files
+/// can be read by the owner, and nothing more.
+pub(super) fn write(
+    dir: &Path,
+    payload: &Payload,
+    private: bool,
+    now: Timestamp,
+) -> io::Result<bool> {
+    make_dir(dir)?;
+    let payload: BTreeMap<&str, (&File, u32)> =
+        payload.iter().map(|(path, file)| (&**path, (file, mode(file, private)))).collect();
+    let changed = !holds(&dir.join(DATA), &payload)?;
+    if changed {
+        let fresh = fill(dir, &payload, now)?;
+        turn(dir, DATA, DATA_TO_BE, Path::new(&fresh))?;
+    }
+    show(dir, &payload)?;
+    clean(dir)?;
+    Ok(changed)
+}
+
+/// Whoever owns a file has to be able to read it.
+fn mode(file: &File, private: bool) -> u32 {
+    match private {
+        true => (file.mode & 0o500) | 0o400,
+        false => file.mode | 0o400,
+    }
+}
+
+/// Whether just these files are there already.
+fn holds(data: &Path, payload: &BTreeMap<&str, (&File, u32)>) -> io::Result<bool> {
+    let mut found = BTreeSet::new();
+    match walk(data, "", &mut found) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        walked => walked?,
+    }
+    if !found.iter().map(String::as_str).eq(payload.keys().copied()) {
+        return Ok(false);
+    }
+    for (path, (file, mode)) in payload {
+        let there = data.join(path);
+        if fs::symlink_metadata(&there)?.mode() & 0o777 != *mode || fs::read(&there)? != file.bytes
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn walk(dir: &Path, prefix: &str, found: &mut BTreeSet<String>) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let path = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if entry.file_type()?.is_dir() {
+            walk(&entry.path(), &format!("{path}/"), found)?;
+        } else {
+            found.insert(path);
+        }
+    }
+    Ok(())
+}
+
+/// Writes the files into a new directory; its name.
+fn fill(dir: &Path, payload: &BTreeMap<&str, (&File, u32)>, now: Timestamp) -> io::Result<String> {
+    let time = now.strftime("..%Y_%m_%d_%H_%M_%S.%9f").to_string();
+    let mut name = time.clone();
+    let mut tries = 0;
+    while let Err(error) = DirBuilder::new().mode(0o700).create(dir.join(&name)) {
+        // Clocks stand still or go back.
+        if error.kind() != io::ErrorKind::AlreadyExists || tries == 100 {
+            return Err(error);
+        }
+        tries += 1;
+        name = format!("{time}{tries}");
+    }
+    for (path, (file, mode)) in payload {
+        let to = dir.join(&name).join(path);
+        if let Some(parent) = to.parent() {
+            make_dir(parent)?;
+        }
+        let mut made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&to)?;
+        made.write_all(&file.bytes)?;
+        made.set_permissions(Permissions::from_mode(*mode))?;
+    }
+    Ok(name)
+}
+
+/// Puts a link in place, over whatever else was there.
+fn turn(dir: &Path, link: &str, beside: &str, to: &Path) -> io::Result<()> {
+    let beside = dir.join(beside);
+    match fs::remove_file(&beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    symlink(to, &beside)?;
+    fs::rename(&beside, dir.join(link))
+}
+
+/// The links that processes see: one for each first element of a path.
+fn show(dir: &Path, payload: &BTreeMap<&str, (&File, u32)>) -> io::Result<()> {
+    let tops = payload.keys().map(|path| path.split('/').next().unwrap_or(path));
+    for top in tops.collect::<BTreeSet<_>>() {
+        let to = Path::new(DATA).join(top);
+        let there = fs::read_link(dir.join(top)).ok();
+        if there.as_deref() != Some(&*to) {
+            turn(dir, top, DATA_TO_BE, &to)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes links that lead nowhere now, and directories of earlier times.
+fn clean(dir: &Path) -> io::Result<()> {
+    let current = fs::read_link(dir.join(DATA))?;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let (name, path) = (entry.file_name(), entry.path());
+        let is_dir = entry.file_type()?.is_dir();
+        let name = name.to_string_lossy();
+        if is_dir && name.starts_with("..") && *name != *current.to_string_lossy() {
+            super::removal::remove_all(&path)?;
+        } else if fs::read_link(&path).is_ok_and(|to| to.starts_with(DATA))
+            && fs::symlink_metadata(dir.join(DATA).join(&*name)).is_err()
+        {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
