@@ -24,10 +24,10 @@ pub use create::{
     Context, Error, account_name, grace_period, on_create, on_status_update, on_update,
     wants_address,
 };
-pub use decode::{Decoded, decode, decode_kind, decode_metadata};
+pub use decode::{Decoded, Unfit, decode, decode_kind, decode_metadata};
 pub(crate) use decode::{printed, zero};
 pub use defaults::default;
-pub use resources::{RESOURCES, Resource, Storage, Subresource, resource};
+pub use resources::{RESOURCES, Resource, Storage, Subresource, UNMADE, resource};
 pub use unsupported::{UNSUPPORTED, Unsupported, VOLUMES};
 pub(crate) use validate::selectors;
 pub use validate::{metadata as validate_metadata, validate};

@@ -133,8 +133,11 @@ pub enum Error {
     /// The request came under a name that is not ours.
     #[error("this server answers on loopback names only")]
     Misdirected,
-    #[error("too many requests, please try again later")]
-    TooMany,
+    #[error("too many requests, please try again later: {0}")]
+    TooMany(String),
+    /// Unlike other causes, this one is the caller's business too.
+    #[error("nothing was changed, for there is no room left: {0}")]
+    Full(String),
     /// The cause is for the log, not for the caller.
     #[error("the server cannot store or read objects")]
     Store,

@@ -13,6 +13,7 @@ mod query;
 mod serve;
 mod status;
 mod stream;
+mod unread;
 mod watches;
 
 use std::{

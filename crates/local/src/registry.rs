@@ -175,6 +175,7 @@ impl Registry {
         done.unwrap_or_else(|error| {
             Err(match error {
                 store::Error::Panicked => Error::Internal,
+                store::Error::Full { why } => Error::Full(why),
                 _ => Error::Store,
             })
         })

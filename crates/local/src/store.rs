@@ -11,7 +11,7 @@ mod writer;
 
 use std::{
     convert::Infallible,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{self, Arc, Mutex, PoisonError, RwLock, RwLockReadGuard},
     time::Duration,
 };
@@ -45,6 +45,9 @@ pub enum Error {
     Create { path: String, source: std::io::Error },
     #[error("cannot start the store's writer")]
     Writer(#[source] std::io::Error),
+    /// There is no room. Nothing of the change is stored; a later one may be.
+    #[error("there is no room in the store: {why}")]
+    Full { why: String },
     /// The store cannot be used any more.
     #[error("the store cannot write")]
     Stopped,
@@ -87,21 +90,26 @@ impl Store {
     /// The file is made if it is missing, readable by its owner only.
     pub fn open(path: &Path, clock: Clock) -> Result<Self, Error> {
         let (disk, state) = disk::Disk::open(path)?;
-        Self::start(disk, state, clock)
+        Self::start(disk, Some(path.to_owned()), state, clock)
     }
 
     /// The same code on memory, gone when dropped.
     pub fn in_memory(clock: Clock) -> Result<Self, Error> {
         let disk = disk::Disk::in_memory()?;
         let state = disk.load()?;
-        Self::start(disk, state, clock)
+        Self::start(disk, None, state, clock)
     }
 
-    fn start(disk: disk::Disk, state: State, clock: Clock) -> Result<Self, Error> {
+    fn start(
+        disk: disk::Disk,
+        path: Option<PathBuf>,
+        state: State,
+        clock: Clock,
+    ) -> Result<Self, Error> {
         let newest = watch::Sender::new(Some(state.version()));
         let shared = Arc::new(Shared { state: RwLock::new(state), newest, clock });
         let (jobs, waiting) = mpsc::unbounded_channel();
-        let writer = writer::Writer::new(shared.clone(), disk, waiting);
+        let writer = writer::Writer::new(shared.clone(), disk, path, waiting);
         let (running, ended) = sync::mpsc::channel();
         std::thread::Builder::new()
             .name("store".into())

@@ -23,6 +23,8 @@ pub enum Error {
 
 /// Makes the directory, or sees to it that it is ours alone.
 pub fn private_dir(dir: &Path) -> Result<(), Error> {
+    // With a slash or a dot behind it a link would be followed, and looked like what it leads to.
+    let dir = &dir.components().collect::<PathBuf>();
     let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
     // A file or a dangling link in its place is told of below.
     if let Err(error) = made

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{ACCOUNT_PREFIX, Attributes, MASTERS, Target, User, rules::Rule};
+use super::{ACCOUNT_PREFIX, Attributes, MASTERS, User, rules::Rule};
 use crate::builtin::{
     object::{at, items, text},
     selectors,
@@ -68,12 +68,28 @@ impl Rbac {
         if user.is_in(MASTERS) { Some(String::new()) } else { self.grant(user, wish) }
     }
 
+    /// What stands in the way of an answer, in Kubernetes' words: bindings to roles that are not there.
+    pub fn trouble(&self, user: &User, wish: &Attributes<'_>) -> Option<String> {
+        let namespace = wish.namespace();
+        let missing: Vec<String> = self
+            .bound(user, namespace)
+            .filter(|(binding, _, scope)| {
+                self.role(&binding.role_kind, scope, &binding.role).is_none()
+            })
+            .map(|(binding, ..)| {
+                let kind = binding.role_kind.to_lowercase();
+                format!("{kind}.rbac.authorization.k8s.io {:?} not found", binding.role)
+            })
+            .collect();
+        match missing.as_slice() {
+            [] => None,
+            [one] => Some(format!("RBAC: {one}")),
+            several => Some(format!("RBAC: [{}]", several.join(", "))),
+        }
+    }
+
     fn grant(&self, user: &User, wish: &Attributes<'_>) -> Option<String> {
-        let namespace = match wish.target {
-            Target::Resource { namespace, .. } => namespace,
-            Target::Path(_) => "",
-        };
-        self.granted(user, namespace).find_map(|grant| {
+        self.granted(user, wish.namespace()).find_map(|grant| {
             let fits = grant.rules.iter().any(|rule| rule.allows(wish));
             fits.then(|| grant.describe())
         })
@@ -95,14 +111,25 @@ impl Rbac {
         user: &'a User,
         namespace: &'a str,
     ) -> impl Iterator<Item = Grant<'a>> {
+        self.bound(user, namespace).filter_map(|(binding, subject, namespace)| {
+            let rules = self.role(&binding.role_kind, namespace, &binding.role)?;
+            Some(Grant { binding, subject, namespace, rules })
+        })
+    }
+
+    /// The bindings that hold for the user, each with the subject that it is and where.
+    fn bound<'a>(
+        &'a self,
+        user: &'a User,
+        namespace: &'a str,
+    ) -> impl Iterator<Item = (&'a Binding, &'a Subject, &'a str)> {
         let scopes: &[&str] = if namespace.is_empty() { &[""] } else { &["", "+"] };
         scopes.iter().flat_map(move |scope| {
             let namespace = if scope.is_empty() { "" } else { namespace };
             let bindings = self.bindings.get(namespace).into_iter().flatten();
             bindings.filter_map(move |binding| {
                 let subject = binding.subjects.iter().find(|one| one.is(user, namespace))?;
-                let rules = self.role(&binding.role_kind, namespace, &binding.role)?;
-                Some(Grant { binding, subject, namespace, rules })
+                Some((binding, subject, namespace))
             })
         })
     }

@@ -189,7 +189,10 @@ fn access(body: &Value, user: &User, by: &Reviewer<'_>) -> Result<Value, Refusal
         }
     };
     Ok(match by.rbac.reason(user, &wish) {
-        None => json!({ "allowed": false }),
+        None => match by.rbac.trouble(user, &wish) {
+            None => json!({ "allowed": false }),
+            Some(reason) => json!({ "allowed": false, "reason": reason }),
+        },
         Some(reason) if reason.is_empty() => json!({ "allowed": true }),
         Some(reason) => json!({ "allowed": true, "reason": reason }),
     })

@@ -12,6 +12,16 @@ pub struct Attributes<'a> {
     pub target: Target<'a>,
 }
 
+impl<'a> Attributes<'a> {
+    /// Empty for what is of the whole cluster.
+    pub fn namespace(&self) -> &'a str {
+        match self.target {
+            Target::Resource { namespace, .. } => namespace,
+            Target::Path(_) => "",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target<'a> {
     Resource {

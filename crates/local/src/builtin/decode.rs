@@ -1,5 +1,7 @@
 //! Reading an object as Go does: what is declared is kept in its canonical form, the rest goes.
 
+use std::fmt;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 
@@ -20,9 +22,24 @@ pub struct Decoded {
     pub unknown: Vec<String>,
 }
 
+/// Why a body cannot be read as what it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    /// In the words of a reader of JSON.
+    pub read: String,
+    /// In those of who makes an object of a map, as strategic merges do.
+    pub converted: String,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.read)
+    }
+}
+
 /// Reads the body as an object of this resource. The error is the cause alone; that the kind
 /// cannot be handled is for the caller to say.
-pub fn decode(resource: &Resource, body: Value, typed: Typed<'_>) -> Result<Decoded, String> {
+pub fn decode(resource: &Resource, body: Value, typed: Typed<'_>) -> Result<Decoded, Unfit> {
     decode_kind(&resource.api_version(), &resource.kind, body, typed)
 }
 
@@ -32,9 +49,9 @@ pub fn decode_kind(
     kind: &str,
     body: Value,
     typed: Typed<'_>,
-) -> Result<Decoded, String> {
+) -> Result<Decoded, Unfit> {
     let mut reader = Reader { kind, path: String::new(), unknown: Vec::new() };
-    let mut object = reader.value(body, typed)?;
+    let mut object = reader.value(body, typed).map_err(|wrong| wrong.told(kind))?;
     forget_empty_labels(&mut object);
     if let Some(map) = object.as_object_mut() {
         map.insert("apiVersion".to_owned(), api_version.into());
@@ -56,14 +73,16 @@ fn forget_empty_labels(object: &mut Value) {
 }
 
 /// Reads the metadata of an object of any kind in place and returns the fields that it does not have.
-pub fn decode_metadata(object: &mut Value) -> Result<Vec<String>, String> {
+pub fn decode_metadata(object: &mut Value) -> Result<Vec<String>, Unfit> {
     let typed = types::builtin().object_meta();
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or("ObjectMeta").to_owned();
     let (Some(typed), Some(map)) = (typed, object.as_object_mut()) else { return Ok(Vec::new()) };
     let mut reader = Reader { kind: &kind, path: "metadata".to_owned(), unknown: Vec::new() };
     let metadata = match map.remove("metadata") {
         None | Some(Value::Null) => zero(typed),
-        Some(metadata) => reader.value(metadata, typed)?,
+        Some(metadata) => reader
+            .value(metadata, typed)
+            .map_err(|wrong| wrong.within(&kind, "metadata").told(&kind))?,
     };
     map.insert("metadata".to_owned(), metadata);
     Ok(reader.unknown)
@@ -76,13 +95,13 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn value(&mut self, value: Value, typed: Typed<'_>) -> Result<Value, String> {
+    fn value(&mut self, value: Value, typed: Typed<'_>) -> Result<Value, Wrong> {
         match typed.form() {
             Form::Any => Ok(value),
-            Form::Scalar(scalar) => self.scalar(value, *scalar),
+            Form::Scalar(scalar) => self.scalar(value, *scalar, go_name(*scalar)),
             Form::Struct(form) => match value {
                 Value::Object(map) => self.object(map, form, typed),
-                other => Err(self.mismatch(&other, "struct")),
+                other => Err(Wrong::form(other, typed)),
             },
             Form::Map { values, .. } => match value {
                 Value::Object(map) => {
@@ -94,7 +113,7 @@ impl Reader<'_> {
                     }
                     Ok(Value::Object(out))
                 }
-                other => Err(self.mismatch(&other, "map")),
+                other => Err(Wrong::form(other, typed)),
             },
             Form::List { items, .. } => match value {
                 Value::Array(list) => {
@@ -108,13 +127,13 @@ impl Reader<'_> {
                     });
                     items.collect::<Result<_, _>>().map(Value::Array)
                 }
-                other => Err(self.mismatch(&other, "slice")),
+                other => Err(Wrong::form(other, typed)),
             },
         }
     }
 
     /// Of a map or list, where Go has a zero value for null.
-    fn element(&mut self, value: Value, typed: Typed<'_>) -> Result<Value, String> {
+    fn element(&mut self, value: Value, typed: Typed<'_>) -> Result<Value, Wrong> {
         if value.is_null() { Ok(zero(typed)) } else { self.value(value, typed) }
     }
 
@@ -123,14 +142,16 @@ impl Reader<'_> {
         mut map: Map<String, Value>,
         form: &Struct,
         typed: Typed<'_>,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, Wrong> {
         let mut out = Map::new();
+        let holder = typed;
         for (name, field) in &form.fields {
             let given = map.remove(name).filter(|value| !value.is_null());
             let typed = typed.at(field.form);
             let value = match given {
                 Some(value) => {
-                    Some(self.beneath(name, |reader| reader.field(value, field, typed))?)
+                    let read = self.beneath(name, |reader| reader.field(value, field, typed));
+                    Some(read.map_err(|wrong| wrong.within(self.name_of(holder), name))?)
                 }
                 None => None,
             };
@@ -153,19 +174,29 @@ impl Reader<'_> {
         Ok(Value::Object(out))
     }
 
+    /// The name of a struct in Go, where it has one.
+    fn name_of(&self, typed: Typed<'_>) -> &str {
+        let name = types::builtin().name_of(typed).and_then(|name| name.rsplit('.').next());
+        name.unwrap_or(self.kind)
+    }
+
     /// Pods that nobody could select are refused, in words that tell empty labels from none.
     fn tells_empty(&self, name: &str) -> bool {
         let refused = matches!(self.kind, "Deployment" | "ReplicaSet");
         refused && self.path == "spec.template.metadata" && name == "labels"
     }
 
-    fn field(&mut self, value: Value, field: &Field, typed: Typed<'_>) -> Result<Value, String> {
-        let value = self.value(value, typed)?;
+    fn field(&mut self, value: Value, field: &Field, typed: Typed<'_>) -> Result<Value, Wrong> {
+        if !field.narrow {
+            return self.value(value, typed);
+        }
+        let Form::Scalar(scalar) = typed.form() else { return self.value(value, typed) };
         let wide = value.is_number() && value.as_i64().is_none_or(|n| i32::try_from(n).is_err());
-        if field.narrow && wide { Err(self.mismatch(&value, "int32")) } else { Ok(value) }
+        if wide { Err(Wrong::scalar(value, "int32")) } else { self.scalar(value, *scalar, "int32") }
     }
 
-    fn scalar(&self, value: Value, scalar: Scalar) -> Result<Value, String> {
+    /// Go calls the type `wanted`.
+    fn scalar(&self, value: Value, scalar: Scalar, wanted: &str) -> Result<Value, Wrong> {
         match (scalar, value) {
             (Scalar::String, value @ Value::String(_))
             | (Scalar::Boolean, value @ Value::Bool(_))
@@ -176,40 +207,21 @@ impl Reader<'_> {
                 if number.is_i64() {
                     Ok(Value::Number(number))
                 } else {
-                    Err(self.mismatch(&Value::Number(number), "int64"))
+                    Err(Wrong::scalar(Value::Number(number), wanted))
                 }
             }
-            (Scalar::Quantity, Value::String(text)) => self.quantity(&text),
-            (Scalar::Quantity, Value::Number(number)) => self.quantity(&number.to_string()),
-            (Scalar::Time, Value::String(text)) => time_or_null(&text, time::seconds),
-            (Scalar::MicroTime, Value::String(text)) => time_or_null(&text, time::micros),
-            (Scalar::Bytes, Value::String(text)) => bytes(&text),
-            (scalar, other) => Err(self.mismatch(&other, go_name(scalar))),
+            (Scalar::Quantity, Value::String(text)) => Ok(self.quantity(&text)?),
+            (Scalar::Quantity, Value::Number(number)) => Ok(self.quantity(&number.to_string())?),
+            (Scalar::Time, Value::String(text)) => Ok(time_or_null(&text, time::seconds)?),
+            (Scalar::MicroTime, Value::String(text)) => Ok(time_or_null(&text, time::micros)?),
+            (Scalar::Bytes, Value::String(text)) => Ok(bytes(&text)?),
+            (_, other) => Err(Wrong::scalar(other, wanted)),
         }
     }
 
     fn quantity(&self, text: &str) -> Result<Value, String> {
         let quantity = Quantity::parse(text.trim()).map_err(|error| error.to_string())?;
         Ok(quantity.to_string().into())
-    }
-
-    fn mismatch(&self, value: &Value, wanted: &str) -> String {
-        let got = match value {
-            Value::Null => "null".to_owned(),
-            Value::Bool(_) => "bool".to_owned(),
-            // Go names the number only when numbers as such would do.
-            Value::Number(number) if wanted.starts_with("int") => format!("number {number}"),
-            Value::Number(_) => "number".to_owned(),
-            Value::String(_) => "string".to_owned(),
-            Value::Array(_) => "array".to_owned(),
-            Value::Object(_) => "object".to_owned(),
-        };
-        let place = if self.path.is_empty() {
-            format!("Go value of type {}", self.kind)
-        } else {
-            format!("Go struct field {}.{} of type {wanted}", self.kind, self.path)
-        };
-        format!("json: cannot unmarshal {got} into {place}")
     }
 
     fn beneath<T>(&mut self, name: &str, step: impl FnOnce(&mut Self) -> T) -> T {
@@ -225,6 +237,88 @@ impl Reader<'_> {
 
     fn join(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+    }
+}
+
+/// What does not fit.
+enum Wrong {
+    Text(String),
+    Value(Box<Mismatch>),
+}
+
+/// A value of another type. Its place is added on the way out.
+struct Mismatch {
+    value: Value,
+    /// Go's name for the type that is wanted.
+    wanted: String,
+    converted: String,
+    /// The innermost struct, and the fields that lead to the value, the last first.
+    holder: String,
+    fields: Vec<String>,
+}
+
+impl From<String> for Wrong {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl Wrong {
+    fn new(value: Value, wanted: &str, converted: String) -> Self {
+        let (wanted, holder, fields) = (wanted.to_owned(), String::new(), Vec::new());
+        Self::Value(Box::new(Mismatch { value, wanted, converted, holder, fields }))
+    }
+
+    /// No struct, map or list where one is wanted.
+    fn form(value: Value, typed: Typed<'_>) -> Self {
+        let restored = match typed.form() {
+            Form::Struct(_) => "struct from:",
+            Form::Map { .. } => "map from",
+            _ => "slice from",
+        };
+        let converted = format!("cannot restore {restored} {}", go_kind(&value));
+        Self::new(value, &go_type(typed), converted)
+    }
+
+    fn scalar(value: Value, wanted: &str) -> Self {
+        let converted = match value.is_number() && wanted != "bool" {
+            true => format!("cannot convert {} to {wanted}", go_kind(&value)),
+            false => format!("unrecognized type: {wanted}"),
+        };
+        Self::new(value, wanted, converted)
+    }
+
+    fn within(mut self, name: &str, field: &str) -> Self {
+        if let Self::Value(mismatch) = &mut self {
+            if mismatch.fields.is_empty() {
+                mismatch.holder = name.to_owned();
+            }
+            mismatch.fields.push(field.to_owned());
+        }
+        self
+    }
+
+    fn told(self, kind: &str) -> Unfit {
+        let Mismatch { value, wanted, converted, holder, mut fields } = match self {
+            Self::Text(text) => return Unfit { read: text.clone(), converted: text },
+            Self::Value(mismatch) => *mismatch,
+        };
+        let got = match value {
+            Value::Null => "null".to_owned(),
+            Value::Bool(_) => "bool".to_owned(),
+            // Go names the number only when numbers as such would do.
+            Value::Number(number) if wanted.starts_with("int") => format!("number {number}"),
+            Value::Number(_) => "number".to_owned(),
+            Value::String(_) => "string".to_owned(),
+            Value::Array(_) => "array".to_owned(),
+            Value::Object(_) => "object".to_owned(),
+        };
+        fields.reverse();
+        let place = match fields.as_slice() {
+            [] => format!("Go value of type {kind}"),
+            fields => format!("Go struct field {holder}.{} of type {wanted}", fields.join(".")),
+        };
+        Unfit { read: format!("json: cannot unmarshal {got} into {place}"), converted }
     }
 }
 
@@ -290,15 +384,40 @@ fn bytes(text: &str) -> Result<Value, String> {
 
 fn go_name(scalar: Scalar) -> &'static str {
     match scalar {
-        Scalar::String => "string",
+        Scalar::String | Scalar::Time | Scalar::MicroTime => "string",
         Scalar::Integer => "int64",
         Scalar::Number => "float64",
         Scalar::Boolean => "bool",
         Scalar::Quantity => "resource.Quantity",
-        Scalar::IntOrString => "intstr.IntOrString",
-        Scalar::Time => "v1.Time",
-        Scalar::MicroTime => "v1.MicroTime",
+        Scalar::IntOrString => "int32",
         Scalar::Bytes => "[]uint8",
         Scalar::Untyped => "interface {}",
+    }
+}
+
+fn go_type(typed: Typed<'_>) -> String {
+    match typed.form() {
+        Form::Any => "interface {}".to_owned(),
+        Form::Scalar(scalar) => go_name(*scalar).to_owned(),
+        Form::Map { values, .. } => format!("map[string]{}", go_type(typed.at(*values))),
+        Form::List { items, .. } => format!("[]{}", go_type(typed.at(*items))),
+        Form::Struct(_) => {
+            let name = types::builtin().name_of(typed).unwrap_or("struct");
+            let package = name.rmatch_indices('.').nth(1).map_or(0, |(at, _)| at + 1);
+            name[package..].to_owned()
+        }
+    }
+}
+
+/// How Go calls the kind of a value in a map of anything.
+fn go_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nil",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
     }
 }

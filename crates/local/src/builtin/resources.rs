@@ -42,6 +42,8 @@ pub enum Storage {
     WithoutEffect,
     /// A question that is answered and forgotten.
     Nothing,
+    /// As `Own`, but none can be made: nothing would act on it.
+    Unmade,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +93,9 @@ impl Resource {
     /// Group and plural under which its objects are kept, if they are.
     pub fn stored_as(&self) -> Option<(&str, &str)> {
         match self.storage {
-            Storage::Own | Storage::WithoutEffect => Some((&self.group, &self.plural)),
+            Storage::Own | Storage::WithoutEffect | Storage::Unmade => {
+                Some((&self.group, &self.plural))
+            }
             Storage::Shared { group, plural } => Some((group, plural)),
             Storage::Nothing => None,
         }
@@ -111,6 +115,11 @@ fn with_group(name: &str, group: &str) -> String {
 /// Every built-in resource, in the order in which discovery lists the groups.
 pub static RESOURCES: LazyLock<Vec<Resource>> =
     LazyLock::new(|| ROWS.iter().map(Row::resource).collect());
+
+/// Kinds of which there are none, beside the others. Clients look for them by themselves, as `kubectl
+/// apply --prune` does, and do not get over their absence.
+pub static UNMADE: LazyLock<Vec<Resource>> =
+    LazyLock::new(|| UNMADE_ROWS.iter().map(Row::resource).collect());
 
 /// The built-in resource of this group, version and plural.
 pub fn resource(group: &str, version: &str, plural: &str) -> Option<&'static Resource> {
@@ -194,6 +203,39 @@ const QUESTION: Row =
     Row { verbs: &["create"], storage: Storage::Nothing, namespaced: false, ..NAMESPACED };
 const AUTHENTICATION: Row = Row { group: "authentication.k8s.io", ..QUESTION };
 const AUTHORIZATION: Row = Row { group: "authorization.k8s.io", ..QUESTION };
+
+const UNMADE_ROW: Row = Row { storage: Storage::Unmade, categories: &["all"], ..NAMESPACED };
+const UNMADE_ROWS: &[Row] = &[
+    Row {
+        kind: "ReplicationController",
+        plural: "replicationcontrollers",
+        short_names: &["rc"],
+        ..UNMADE_ROW
+    },
+    Row {
+        group: "apps",
+        kind: "DaemonSet",
+        plural: "daemonsets",
+        short_names: &["ds"],
+        ..UNMADE_ROW
+    },
+    Row {
+        group: "apps",
+        kind: "StatefulSet",
+        plural: "statefulsets",
+        short_names: &["sts"],
+        ..UNMADE_ROW
+    },
+    Row { group: "batch", kind: "CronJob", plural: "cronjobs", short_names: &["cj"], ..UNMADE_ROW },
+    Row {
+        group: "networking.k8s.io",
+        kind: "Ingress",
+        plural: "ingresses",
+        short_names: &["ing"],
+        categories: &[],
+        ..UNMADE_ROW
+    },
+];
 
 const ROWS: &[Row] = &[
     Row { kind: "ConfigMap", plural: "configmaps", short_names: &["cm"], ..NAMESPACED },

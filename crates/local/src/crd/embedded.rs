@@ -48,7 +48,7 @@ fn check_kind(value: &Value, path: &Path<'_>, causes: &mut Vec<Cause>) {
 /// Metadata that could not be that of any object.
 fn check_metadata(value: &Value, path: &Path<'_>, causes: &mut Vec<Cause>) {
     let Some(metadata) = value.get("metadata") else { return };
-    if let Err(detail) = builtin::decode_metadata(&mut json!({"metadata": metadata})) {
-        causes.push(causes::invalid(&path.field("metadata"), metadata, &detail));
+    if let Err(unfit) = builtin::decode_metadata(&mut json!({"metadata": metadata})) {
+        causes.push(causes::invalid(&path.field("metadata"), metadata, &unfit.read));
     }
 }

@@ -167,6 +167,21 @@ impl Drop for Rule {
     }
 }
 
+/// A rule by the names and in the order that its fields have inside of Kubernetes.
+fn shown(raw: &Value) -> String {
+    let fields = [
+        ("Rule", "rule", Value::from("")),
+        ("Message", "message", "".into()),
+        ("MessageExpression", "messageExpression", "".into()),
+        ("Reason", "reason", Value::Null),
+        ("FieldPath", "fieldPath", "".into()),
+        ("OptionalOldSelf", "optionalOldSelf", Value::Null),
+    ];
+    let fields =
+        fields.map(|(name, field, none)| format!("{name:?}:{}", raw.get(field).unwrap_or(&none)));
+    format!("{{{}}}", fields.join(","))
+}
+
 /// What is wrong with a rule as it is declared.
 pub(super) fn problems(raw: &Value, path: &Path<'_>, loose: Option<&str>, causes: &mut Vec<Cause>) {
     const REASONS: [&str; 4] =
@@ -199,8 +214,10 @@ pub(super) fn problems(raw: &Value, path: &Path<'_>, loose: Option<&str>, causes
     }
     match Rule::read(raw) {
         Err((name, error)) => {
-            let detail = format!("compilation failed: {error}");
-            causes.push(causes::invalid(&path.field(name), raw, &detail));
+            // The lines that show the place are set off from the first.
+            let error = error.to_string().replace("\n|", "\n |");
+            let detail = format!("{}: compilation failed: {error}", shown(raw));
+            causes.push(causes::invalid_whole(&path.field(name), &detail));
         }
         Ok(rule) if rule.uses_old && !rule.optional_old => {
             if let Some(loose) = loose {

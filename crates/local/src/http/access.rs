@@ -93,7 +93,10 @@ impl Server {
             Path::Resource(asked) => Some(Subject::new(&asked.group, &asked.plural, &name)),
             _ => None,
         };
-        let text = auth::denial(user, &wish);
+        let mut text = auth::denial(user, &wish);
+        if let Some(trouble) = self.registry.rights().trouble(user, &wish) {
+            text += &format!(": {trouble}");
+        }
         Err(Error::Forbidden { subject, text, causes: Vec::new() })
     }
 }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     auth::User,
-    builtin::Storage,
+    builtin::{Resource, Storage},
     error::{Error, MediaType},
     registry::{Body, PatchKind, Served, Source, Target, Write},
     show::Include,
@@ -64,6 +64,12 @@ pub(super) async fn resource(
         return Err(Error::MethodNotAllowed);
     }
     check_verb(&served, &path, verb)?;
+    if served.resource.storage == Storage::Unmade && matches!(verb, "create" | "update" | "patch") {
+        let kind = &served.resource.kind;
+        return Err(Error::BadRequest(format!(
+            "{kind} is not supported by a local cluster: nothing in it would act on one"
+        )));
+    }
     let deprecation = match &served.source {
         Source::Custom(custom) => custom.version().deprecation.clone(),
         Source::Builtin(_) => None,
@@ -105,12 +111,25 @@ fn check_verb(served: &Served, path: &path::Resource, verb: &str) -> Result<(), 
             None if served.resource.custom => {
                 return Err(Error::NotFound(served.subject(&path.name)));
             }
-            None => return Err(Error::NoSuchResource),
+            None => return Err(unknown(&served.resource, &path.subresource)),
         }
     };
     match verbs.contains(&verb) {
         true => Ok(()),
         false => Err(Error::MethodNotAllowed),
+    }
+}
+
+/// Those that clients have commands for are told of in words.
+fn unknown(resource: &Resource, subresource: &str) -> Error {
+    match (&*resource.plural, subresource) {
+        ("pods", "exec" | "attach" | "portforward") | ("pods" | "services" | "nodes", "proxy") => {
+            let plural = &resource.plural;
+            Error::BadRequest(format!(
+                "{subresource} of {plural} is not supported by a local cluster"
+            ))
+        }
+        _ => Error::NoSuchResource,
     }
 }
 

@@ -80,6 +80,7 @@ fn other(asked: &Asked<'_>) -> Result<Response, Error> {
     let tokens = || asked.server.tokens.as_deref().ok_or(Error::NoSuchPath);
     match asked.parts.uri.path() {
         "/healthz" | "/livez" | "/readyz" => health(asked),
+        "/healthz/ping" | "/livez/ping" | "/readyz/ping" => Ok(plain(StatusCode::OK, "ok")),
         "/metrics" => Ok(metrics(asked)),
         "/version" => Ok(answer::json(StatusCode::OK, &version())),
         "/openapi/v2" => openapi_v2(asked),
@@ -108,10 +109,14 @@ fn openapi_v2(asked: &Asked<'_>) -> Result<Response, Error> {
 }
 
 fn health(asked: &Asked<'_>) -> Result<Response, Error> {
-    match asked.server.registry.store().is_stopped() {
-        false => Ok(plain(StatusCode::OK, "ok")),
-        true => Err(Error::Store),
+    if asked.server.registry.store().is_stopped() {
+        return Err(Error::Store);
     }
+    let name = asked.parts.uri.path().trim_start_matches('/');
+    Ok(match asked.query.has("verbose") {
+        false => plain(StatusCode::OK, "ok"),
+        true => plain(StatusCode::OK, format!("[+]ping ok\n[+]store ok\n{name} check passed\n")),
+    })
 }
 
 /// What can be counted without keeping count.

@@ -42,7 +42,7 @@ impl Query {
         found.map_or("", |(_, value)| value.as_str())
     }
 
-    fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(known, _)| known == name)
     }
 
@@ -258,7 +258,8 @@ fn read_options(body: Value) -> Result<Value, Error> {
         return Err(Error::BadRequest(text.into()));
     }
     let typed = types::builtin().kind("v1", KIND).ok_or(Error::Internal)?;
-    let decoded = builtin::decode_kind("v1", KIND, body, typed).map_err(Error::BadRequest)?;
+    let decoded = builtin::decode_kind("v1", KIND, body, typed);
+    let decoded = decoded.map_err(|unfit| Error::BadRequest(unfit.read))?;
     Ok(decoded.object)
 }
 

@@ -15,6 +15,7 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     time::{sleep, timeout},
 };
@@ -27,7 +28,9 @@ use tokio_rustls::{
     },
 };
 
-use super::Server;
+use tower::util::MapRequestLayer;
+
+use super::{Server, unread};
 use crate::{auth::Certificates, error::Error};
 
 /// Whoever says nothing must not hold a connection for ever.
@@ -121,10 +124,18 @@ fn is_ours(request: &Request, port: u16) -> bool {
     known.contains(&name) && given == Some(port)
 }
 
-async fn converse(acceptor: TlsAcceptor, stream: TcpStream, router: Router) {
+async fn converse(acceptor: TlsAcceptor, mut stream: TcpStream, router: Router) {
     // Events of a watch are small and must not wait for company.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot send small packets at once");
+    }
+    match timeout(HANDSHAKE, is_plain(&stream)).await {
+        Ok(true) => {
+            let told = timeout(HANDSHAKE, tell_of_tls(&mut stream)).await;
+            return tracing::debug!(?told, "a client does without TLS");
+        }
+        Ok(false) => {}
+        Err(_) => return tracing::debug!("a client says nothing"),
     }
     let stream = match timeout(HANDSHAKE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
@@ -132,22 +143,39 @@ async fn converse(acceptor: TlsAcceptor, stream: TcpStream, router: Router) {
         Err(_) => return tracing::debug!("handshake took too long"),
     };
     let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    let (stream, service) = (TokioIo::new(stream), TowerToHyperService::new(router));
+    let stream = TokioIo::new(stream);
     let ended = if http2 {
+        let router =
+            router.layer(MapRequestLayer::new(|request: Request| request.map(unread::taken_in)));
         let mut server = http2::Builder::new(TokioExecutor::new());
         server
             .timer(TokioTimer::new())
             .keep_alive_interval(HEAD)
             .max_header_list_size(HEADER_BYTES);
-        server.serve_connection(stream, service).await
+        server.serve_connection(stream, TowerToHyperService::new(router)).await
     } else {
         let mut server = http1::Builder::new();
         server.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(HEADERS);
-        server.serve_connection(stream, service).await
+        server.serve_connection(stream, TowerToHyperService::new(router)).await
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "connection ended early");
     }
+}
+
+/// Whether it begins as requests do, and no handshake.
+async fn is_plain(stream: &TcpStream) -> bool {
+    let mut first = [0];
+    stream.peek(&mut first).await.is_ok() && first[0].is_ascii_uppercase()
+}
+
+async fn tell_of_tls(stream: &mut TcpStream) -> io::Result<()> {
+    // What is not read when we close would take the answer with it.
+    let _read = stream.read(&mut [0; 4096]).await?;
+    let answer =
+        "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+    stream.write_all(answer.as_bytes()).await?;
+    stream.shutdown().await
 }
 
 #[cfg(test)]

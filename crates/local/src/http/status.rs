@@ -74,13 +74,13 @@ fn code(error: &Error) -> (u16, &'static str) {
         Error::Unauthorized => (401, "Unauthorized"),
         Error::Forbidden { .. } => (403, "Forbidden"),
         Error::Misdirected => (421, "BadRequest"),
-        Error::TooMany => (429, "TooManyRequests"),
-        Error::Store | Error::Internal => (500, "InternalError"),
+        Error::TooMany(_) => (429, "TooManyRequests"),
+        Error::Full(_) | Error::Store | Error::Internal => (500, "InternalError"),
     }
 }
 
 fn retry_after(error: &Error) -> Option<u64> {
-    matches!(error, Error::NotYet { .. } | Error::TooMany).then_some(1)
+    matches!(error, Error::NotYet { .. } | Error::TooMany(_)).then_some(1)
 }
 
 fn details(error: &Error) -> Option<Map<String, Value>> {
@@ -98,7 +98,7 @@ fn details(error: &Error) -> Option<Map<String, Value>> {
         | Error::NotAcceptable
         | Error::Owned { .. }
         | Error::NotYet { .. }
-        | Error::TooMany => Map::new(),
+        | Error::TooMany(_) => Map::new(),
         _ => return None,
     };
     let causes = causes(error);

@@ -23,7 +23,9 @@ impl Watches {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = open.entry(user.to_owned()).or_default();
         if *count >= MOST {
-            return Err(Error::TooMany);
+            let text =
+                format!("user {user:?} has {MOST} watches open, which is the most there may be");
+            return Err(Error::TooMany(text));
         }
         *count += 1;
         Ok(Open { watches: self.clone(), user: user.to_owned() })
@@ -50,7 +52,9 @@ mod tests {
     fn a_client_has_a_limited_number_of_watches() {
         let watches = Watches::default();
         let mut open: Vec<_> = (0..MOST).map(|_| watches.enter("a").unwrap()).collect();
-        assert_eq!(watches.enter("a").err(), Some(Error::TooMany));
+        let refused = watches.enter("a").err().unwrap().to_string();
+        let want = "user \"a\" has 512 watches open, which is the most there may be";
+        assert_eq!(refused, format!("too many requests, please try again later: {want}"));
         assert!(watches.enter("b").is_ok());
         open.pop();
         assert!(watches.enter("a").is_ok());

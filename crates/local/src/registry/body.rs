@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Served, Source, Target, Validation};
+use super::{Served, Source, Target, Validation, patch::Patch};
 use crate::{
     builtin,
     error::{Cause, CauseReason, Error, Subject},
@@ -51,15 +51,15 @@ impl Problems {
         }
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.lines.is_empty() && self.fields.is_empty()
     }
 
-    fn warnings(self) -> Vec<String> {
+    pub(super) fn warnings(self) -> Vec<String> {
         self.lines.into_iter().chain(self.fields).collect()
     }
 
-    fn strict(&self) -> String {
+    pub(super) fn strict(&self) -> String {
         let lines = (!self.lines.is_empty()).then(|| unmarshal(&self.lines));
         let all: Vec<String> = lines.into_iter().chain(self.fields.iter().cloned()).collect();
         format!("strict decoding error: {}", all.join(", "))
@@ -100,24 +100,57 @@ enum Nulls {
     Kept,
 }
 
+/// Why a body is not taken.
+enum Untaken {
+    Refused(Error),
+    Unfit(builtin::Unfit),
+}
+
+impl From<Error> for Untaken {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<builtin::Unfit> for Untaken {
+    fn from(unfit: builtin::Unfit) -> Self {
+        Self::Unfit(unfit)
+    }
+}
+
 impl Served {
     pub(super) fn decode(&self, body: Body) -> Result<Decoded, Error> {
-        self.read(body, Nulls::Dropped)
+        self.read(body, Nulls::Dropped).map_err(|untaken| self.untaken(untaken))
+    }
+
+    /// What a patch has made of an object. That it fits no more is the patch's fault.
+    pub(super) fn decode_patched(&self, body: Body, patch: &Patch<'_>) -> Result<Decoded, Error> {
+        self.read(body, Nulls::Dropped).map_err(|untaken| match untaken {
+            Untaken::Refused(error) => error,
+            Untaken::Unfit(unfit) => patch.unfit(&unfit),
+        })
     }
 
     /// An object that was merged from others rather than read. What the merge has emptied is null.
     pub(super) fn decode_merged(&self, value: Value) -> Result<Decoded, Error> {
-        self.read(Body { value, ..Body::default() }, Nulls::Kept)
+        let merged = Body { value, ..Body::default() };
+        self.read(merged, Nulls::Kept).map_err(|untaken| self.untaken(untaken))
     }
 
-    fn read(&self, body: Body, nulls: Nulls) -> Result<Decoded, Error> {
+    fn untaken(&self, untaken: Untaken) -> Error {
+        match untaken {
+            Untaken::Refused(error) => error,
+            Untaken::Unfit(unfit) => self.not_this_kind(&unfit.read),
+        }
+    }
+
+    fn read(&self, body: Body, nulls: Nulls) -> Result<Decoded, Untaken> {
         let Body { mut value, duplicates } = body;
         self.check_kind(&value)?;
         let (object, unknown) = match &self.source {
             Source::Builtin(typed) => {
                 mark_reset(&mut value);
-                let decoded = builtin::decode(&self.resource, value, *typed);
-                let decoded = decoded.map_err(|text| self.not_this_kind(&text))?;
+                let decoded = builtin::decode(&self.resource, value, *typed)?;
                 let mut object = decoded.object;
                 if self.is("", "secrets") {
                     // What is written as text is stored, and owned, as data.
@@ -127,8 +160,7 @@ impl Served {
             }
             Source::Custom(custom) => {
                 let merged = (nulls == Nulls::Kept).then(|| value.get("metadata").cloned());
-                let mut unknown = builtin::decode_metadata(&mut value)
-                    .map_err(|text| self.not_this_kind(&text))?;
+                let mut unknown = builtin::decode_metadata(&mut value)?;
                 keep_empty(&mut value, merged.flatten());
                 unknown.extend(custom.version().prune(&mut value));
                 if nulls == Nulls::Dropped {
@@ -259,24 +291,6 @@ fn mark_reset(object: &mut Value) {
     let owners = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
     if let Some(owners) = owners.filter(|owners| owners.is_empty()) {
         owners.push(Map::new().into());
-    }
-}
-
-/// The same for what a patch brings, which Kubernetes words differently.
-pub(super) fn judge_patch(
-    patch: &Value,
-    problems: Problems,
-    validation: Validation,
-) -> Result<Vec<String>, Error> {
-    match validation {
-        Validation::Strict if !problems.is_empty() => {
-            let shown = Value::from(patch.to_string());
-            let message = format!("Invalid value: {shown}: {}", problems.strict());
-            let cause = Cause { reason: CauseReason::Invalid, field: "patch".into(), message };
-            Err(Error::invalid(Subject::default(), cause))
-        }
-        Validation::Warn => Ok(problems.warnings()),
-        _ => Ok(Vec::new()),
     }
 }
 

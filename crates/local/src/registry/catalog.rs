@@ -178,6 +178,12 @@ impl Catalog {
             };
             catalog.add(Served::new(resource.clone(), Source::Builtin(typed)));
         }
+        // They have no objects, so any type is theirs.
+        if let Some(any) = table.kind("v1", "Namespace") {
+            for resource in builtin::UNMADE.iter() {
+                catalog.add(Served::new(resource.clone(), Source::Builtin(any)));
+            }
+        }
         for object in definitions {
             catalog.define(object, old);
         }

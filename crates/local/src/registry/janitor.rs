@@ -1,6 +1,6 @@
 //! What happens after a change without anybody asking: dependents follow their owners, content
-//! follows its namespace, instances follow their definition, tokens their account, and old events
-//! go.
+//! follows its namespace, instances follow their definition, tokens their account, what every
+//! namespace has comes back, and old events go.
 //!
 //! It reads every change, and at the start looks at every object once, so nothing is missed by a
 //! stop in between.
@@ -118,6 +118,7 @@ impl Registry {
         }
         for namespace in &work.namespaces {
             self.empty_namespace(namespace).await;
+            self.furnish_again(namespace).await;
         }
     }
 

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     builtin,
     error::{Cause, CauseReason, Error},
-    store::{Key, Transaction},
+    store::{Key, Object, State, Transaction},
 };
 
 const SERVICES: &str = "/services";
@@ -119,29 +119,58 @@ impl Registry {
         Ok(())
     }
 
-    /// Every namespace has an account for its pods and the certificate they trust.
+    /// Every namespace has an account for its pods and the certificate they trust. What is there
+    /// stays, but for another certificate.
     pub(super) fn furnish(&self, tx: &mut Transaction<'_>, namespace: &str) -> Result<(), Error> {
         let time = Self::time(tx);
         let metadata = |name: &str, uid: String| json!({"name": name, "namespace": namespace, "uid": uid, "creationTimestamp": time});
-        let account = json!({"metadata": metadata("default", uid()?)});
-        tx.put(&Key::new(&ACCOUNTS.into(), namespace, "default"), account);
-        let mut roots = json!({
-            "metadata": metadata("kube-root-ca.crt", uid()?),
-            "data": {"ca.crt": self.settings.root_certificate},
-        });
-        roots["metadata"]["annotations"] = json!({
+        let account = account_key(namespace);
+        if tx.get(&account).is_none() {
+            tx.put(&account, json!({"metadata": metadata("default", uid()?)}));
+        }
+        let roots = roots_key(namespace);
+        let old = tx.get(&roots);
+        if old.as_ref().is_some_and(|old| self.is_trusted(old)) {
+            return Ok(());
+        }
+        let mut value = match old {
+            Some(old) => old.value().clone(),
+            None => json!({"metadata": metadata("kube-root-ca.crt", uid()?)}),
+        };
+        value["data"] = json!({"ca.crt": self.settings.root_certificate});
+        value["metadata"]["annotations"] = json!({
             "kubernetes.io/description": "Contains a CA bundle that can be used to verify the \
                 kube-apiserver when using internal endpoints such as the internal service IP or \
                 kubernetes.default.svc. No other usage is guaranteed across distributions of \
                 Kubernetes clusters.",
         });
-        tx.put(&Key::new(&"/configmaps".into(), namespace, "kube-root-ca.crt"), roots);
+        tx.put(&roots, value);
         Ok(())
+    }
+
+    /// Whether this holds our certificate and nothing else.
+    fn is_trusted(&self, roots: &Object) -> bool {
+        roots.value().get("data") == Some(&json!({"ca.crt": self.settings.root_certificate}))
+    }
+
+    /// Whether [`Self::furnish`] has nothing to do.
+    pub(super) fn is_furnished(&self, state: &State, namespace: &str) -> bool {
+        let roots = state.get(&roots_key(namespace));
+        roots.is_some_and(|roots| self.is_trusted(roots))
+            && state.get(&account_key(namespace)).is_some()
     }
 
     pub(super) fn namespace_key(name: &str) -> Key {
         Key::new(&NAMESPACES.into(), "", name)
     }
+}
+
+fn account_key(namespace: &str) -> Key {
+    Key::new(&ACCOUNTS.into(), namespace, "default")
+}
+
+fn roots_key(namespace: &str) -> Key {
+    Key::new(&"/configmaps".into(), namespace, "kube-root-ca.crt")
 }
 
 fn default_class(tx: &Transaction<'_>) -> Option<String> {

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    Answer, Body, Registry, Source, Target, Write,
-    body::{Problems, judge_applied, judge_patch, meta, metadata_mut, set},
+    Answer, Body, Registry, Source, Target, Validation, Write,
+    body::{Problems, judge_applied, meta, metadata_mut, set},
     create::Owners,
     update::{Before, From},
 };
 use crate::{
-    apply,
-    error::{Error, MediaType},
+    apply, builtin,
+    error::{Cause, CauseReason, Error, MediaType, Subject},
     patch,
     store::{Object, Transaction},
+    types::Typed,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,11 +73,12 @@ impl Registry {
             return self.patch_scale(tx, target, &old, kind, body, write);
         }
         let before = Before::of(served, &old);
-        let patched = patched(&before.shown, kind, &body.value, served.typed())?;
+        let patch = Patch { before: &before.shown, kind, body: &body.value, typed: served.typed() };
+        let patched = patch.patched()?;
         served.check_lists(&patched)?;
         let duplicates = body.duplicates.clone();
-        let decoded = served.decode(Body { value: patched, duplicates })?;
-        let mut warnings = judge_patch(&body.value, decoded.problems, write.validation)?;
+        let decoded = served.decode_patched(Body { value: patched, duplicates }, &patch)?;
+        let mut warnings = patch.judge(decoded.problems, write.validation)?;
         let mut object = decoded.object;
         target.check_names(&mut object)?;
         served.default(&mut object);
@@ -230,31 +232,67 @@ impl Apply {
     }
 }
 
-pub(super) fn patched(
-    before: &Value,
-    kind: PatchKind,
-    body: &Value,
-    typed: crate::types::Typed<'_>,
-) -> Result<Value, Error> {
-    let done = match kind {
-        PatchKind::Json => patch::json(before, body),
-        PatchKind::Strategic if body.is_object() => patch::strategic(before, body, typed),
-        _ if !body.is_object() => {
-            let text = "error decoding patch: the patch is not an object";
-            return Err(Error::BadRequest(text.into()));
+/// A patch that is no apply, and what it is for.
+pub(super) struct Patch<'a> {
+    pub(super) before: &'a Value,
+    pub(super) kind: PatchKind,
+    pub(super) body: &'a Value,
+    pub(super) typed: Typed<'a>,
+}
+
+impl Patch<'_> {
+    pub(super) fn patched(&self) -> Result<Value, Error> {
+        let Self { before, body, typed, .. } = *self;
+        let done = match self.kind {
+            PatchKind::Json => patch::json(before, body),
+            PatchKind::Strategic if body.is_object() => patch::strategic(before, body, typed),
+            _ if !body.is_object() => {
+                let text = "error decoding patch: the patch is not an object";
+                return Err(Error::BadRequest(text.into()));
+            }
+            _ => {
+                let mut patched = before.clone();
+                patch::merge(&mut patched, body);
+                Ok(patched)
+            }
+        };
+        done.map_err(|error| match error {
+            patch::Error::Decode(_) => Error::BadRequest(error.to_string()),
+            patch::Error::Rejected => Error::RejectedPatch,
+            patch::Error::Strategic(text) => Error::Unspecific(text),
+            patch::Error::TooLarge(_) => Error::PatchTooLarge(error.to_string()),
+        })
+    }
+
+    /// What it makes of the object is none of its kind.
+    pub(super) fn unfit(&self, unfit: &builtin::Unfit) -> Error {
+        let strategic = self.kind == PatchKind::Strategic;
+        self.invalid(if strategic { &unfit.converted } else { &unfit.read })
+    }
+
+    /// The warnings, unless the writer wants none or an error.
+    pub(super) fn judge(
+        &self,
+        problems: Problems,
+        validation: Validation,
+    ) -> Result<Vec<String>, Error> {
+        match validation {
+            Validation::Strict if !problems.is_empty() => Err(self.invalid(&problems.strict())),
+            Validation::Warn => Ok(problems.warnings()),
+            _ => Ok(Vec::new()),
         }
-        _ => {
-            let mut patched = before.clone();
-            patch::merge(&mut patched, body);
-            Ok(patched)
-        }
-    };
-    done.map_err(|error| match error {
-        patch::Error::Decode(_) => Error::BadRequest(error.to_string()),
-        patch::Error::Rejected => Error::RejectedPatch,
-        patch::Error::Strategic(text) => Error::Unspecific(text),
-        patch::Error::TooLarge(_) => Error::PatchTooLarge(error.to_string()),
-    })
+    }
+
+    /// Kubernetes shows what came of the patch, but of a strategic one the patch itself.
+    fn invalid(&self, text: &str) -> Error {
+        let shown = match self.kind {
+            PatchKind::Strategic => apply::go_text(self.body),
+            _ => self.patched().unwrap_or_default().to_string(),
+        };
+        let message = format!("Invalid value: {}: {text}", Value::from(shown));
+        let cause = Cause { reason: CauseReason::Invalid, field: "patch".into(), message };
+        Error::invalid(Subject::default(), cause)
+    }
 }
 
 /// What an apply may not say, whatever is stored.

@@ -39,7 +39,7 @@ fn read_request(body: Body) -> Result<Value, Error> {
         return Err(Error::NoSuchResource);
     };
     let decoded = builtin::decode_kind(VERSION, "TokenRequest", body.value, typed);
-    let mut request = decoded.map_err(unreadable)?.object;
+    let mut request = decoded.map_err(|unfit| unreadable(unfit.read))?.object;
     for field in ["metadata", "spec"] {
         if !request.get(field).is_some_and(Value::is_object) {
             request[field] = json!({});

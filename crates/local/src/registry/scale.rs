@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::{
     Answer, Body, PatchKind, Registry, Source, Target, Write,
-    body::{Problems, judge_applied, judge_patch, meta, metadata_mut, set},
+    body::{Problems, judge_applied, meta, metadata_mut, set},
     create::Owners,
-    patch::{Refused, check_version, patched, refused},
+    patch::{Patch, Refused, check_version, refused},
     update::{Before, From},
 };
 use crate::{
@@ -74,10 +74,10 @@ impl Registry {
         write: &Write,
     ) -> Result<Answer, Error> {
         let scale = Scale::new(target, old)?;
-        let patched = patched(&scale.value, kind, &body.value, scale.typed)?;
-        let (wanted, unknown) = scale.decode(patched)?;
+        let patch = Patch { before: &scale.value, kind, body: &body.value, typed: scale.typed };
+        let (wanted, unknown) = scale.decode_patched(&patch)?;
         let problems = Problems::new(&body.duplicates, &unknown);
-        let mut warnings = judge_patch(&body.value, problems, write.validation)?;
+        let mut warnings = patch.judge(problems, write.validation)?;
         let wanted = scale.owned(wanted, write, &Self::time(tx));
         let answer = self.rescale(tx, scale, wanted, write)?;
         warnings.extend(answer.warnings);
@@ -174,6 +174,18 @@ impl<'a> Scale<'a> {
 
     /// The scale that the body holds, and the fields that no scale has.
     fn decode(&self, body: Value) -> Result<(Value, Vec<String>), Error> {
+        self.read(body, |unfit| cannot(&unfit.read))
+    }
+
+    fn decode_patched(&self, patch: &Patch<'_>) -> Result<(Value, Vec<String>), Error> {
+        self.read(patch.patched()?, |unfit| patch.unfit(&unfit))
+    }
+
+    fn read(
+        &self,
+        body: Value,
+        unfit: impl FnOnce(builtin::Unfit) -> Error,
+    ) -> Result<(Value, Vec<String>), Error> {
         if !body.is_object() || body.get("kind").is_some_and(|kind| kind != "Scale") {
             return Err(cannot("the body is of another kind"));
         }
@@ -185,7 +197,7 @@ impl<'a> Scale<'a> {
             )));
         }
         let decoded = builtin::decode_kind(API_VERSION, "Scale", body, self.typed);
-        let decoded = decoded.map_err(|why| cannot(&why))?;
+        let decoded = decoded.map_err(unfit)?;
         Ok((decoded.object, decoded.unknown))
     }
 

@@ -22,7 +22,8 @@ pub struct Settings {
     pub allows_everything: bool,
 }
 
-const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+pub(super) const NAMESPACES: [&str; 4] =
+    ["default", "kube-system", "kube-public", "kube-node-lease"];
 /// The address of the API's own Service.
 const ADDRESS: &str = "10.96.0.1";
 
@@ -41,12 +42,17 @@ impl Registry {
     }
 
     fn furnish_all(&self, tx: &mut Transaction<'_>) -> Result<(), Error> {
+        self.furnish_cluster(tx)?;
+        self.add(tx, "storage.k8s.io", "storageclasses", "", storage_class())?;
+        self.furnish_rights(tx)
+    }
+
+    /// What a cluster cannot be without.
+    pub(super) fn furnish_cluster(&self, tx: &mut Transaction<'_>) -> Result<(), Error> {
         for name in NAMESPACES {
             self.add(tx, "", "namespaces", "", json!({"metadata": {"name": name}}))?;
         }
-        self.add(tx, "storage.k8s.io", "storageclasses", "", storage_class())?;
-        self.add(tx, "", "services", "default", self.service())?;
-        self.furnish_rights(tx)
+        self.add(tx, "", "services", "default", self.service())
     }
 
     pub(super) fn add(

@@ -52,6 +52,46 @@ impl Disk {
         Ok(Self { database })
     }
 
+    /// The file after a commit has failed, with the objects that are known to be stored. Part of what
+    /// failed may be in it.
+    pub(super) fn reopen(path: &Path, known: &State) -> Result<Self, redb::Error> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        // redb panics over some of the files that it has not finished.
+        let opened = catch_unwind(AssertUnwindSafe(|| builder().create_file(file)));
+        let damaged = || redb::Error::Corrupted("it cannot be opened again".into());
+        let disk = Self { database: opened.map_err(|_| damaged())?? };
+        if disk.version()? != known.version() {
+            disk.rewrite(known)?;
+        }
+        Ok(disk)
+    }
+
+    fn version(&self) -> Result<u64, redb::Error> {
+        let read = self.database.begin_read()?;
+        match read.open_table(META) {
+            Err(redb::TableError::TableDoesNotExist(_)) => Ok(0),
+            meta => Ok(meta?.get(VERSION)?.map_or(0, |found| found.value())),
+        }
+    }
+
+    fn rewrite(&self, known: &State) -> Result<(), redb::Error> {
+        let write = self.database.begin_write()?;
+        write.delete_table(OBJECTS)?;
+        {
+            let mut objects = write.open_table(OBJECTS)?;
+            for resource in known.resources() {
+                for (name, object) in known.list(resource, "") {
+                    let key = format!("{resource}\0{name}");
+                    objects.insert(key.as_str(), row(object).as_slice())?;
+                }
+            }
+            let mut meta = write.open_table(META)?;
+            meta.insert(FORMAT, KNOWN_FORMAT)?;
+            meta.insert(VERSION, known.version())?;
+        }
+        Ok(write.commit()?)
+    }
+
     pub(super) fn in_memory() -> Result<Self, Error> {
         let database = builder().create_with_backend(InMemoryBackend::new());
         let database = database.map_err(|error| Error::Read(Box::new(error.into())))?;
@@ -71,17 +111,13 @@ impl Disk {
         let write = self.database.begin_write()?;
         {
             let mut objects = write.open_table(OBJECTS)?;
-            let mut row = Vec::new();
             for change in changes {
                 let key = format!("{}\0{}", change.key.resource, change.key.name);
                 let Some(object) = &change.new else {
                     objects.remove(key.as_str())?;
                     continue;
                 };
-                row.clear();
-                row.extend_from_slice(&object.version().to_be_bytes());
-                object.stored().iter().for_each(|part| row.extend_from_slice(part));
-                objects.insert(key.as_str(), row.as_slice())?;
+                objects.insert(key.as_str(), row(object).as_slice())?;
             }
             let mut meta = write.open_table(META)?;
             meta.insert(FORMAT, KNOWN_FORMAT)?;
@@ -89,6 +125,21 @@ impl Disk {
         }
         Ok(write.commit()?)
     }
+}
+
+/// Whether it may go well when others have made room.
+pub(super) fn is_full(error: &redb::Error) -> bool {
+    let redb::Error::Io(error) = error else { return false };
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
+}
+
+fn row(object: &Object) -> Vec<u8> {
+    let mut row = object.version().to_be_bytes().to_vec();
+    object.stored().iter().for_each(|part| row.extend_from_slice(part));
+    row
 }
 
 fn is_absent(path: &Path) -> bool {

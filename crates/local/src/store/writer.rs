@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
     sync::{Arc, PoisonError},
 };
 
@@ -12,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     Change, Error, Key, Mode, Object, Shared, State,
-    disk::Disk,
+    disk::{self, Disk},
     state::{Entry, Objects},
 };
 
@@ -23,9 +24,11 @@ const BATCH: usize = 512;
 pub(super) type Job = Box<dyn FnOnce(&mut Transaction<'_>) -> Reply + Send>;
 type Reply = Box<dyn FnOnce(Committed) + Send>;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone)]
 pub(super) enum Committed {
     Yes,
+    /// There is no room for it, in these words.
+    Full(String),
     No,
 }
 
@@ -48,7 +51,11 @@ where
         }
         let outcome = outcome.map_err(|_| Error::Panicked);
         Box::new(move |committed| {
-            let outcome = if committed == Committed::Yes { outcome } else { Err(Error::Stopped) };
+            let outcome = match committed {
+                Committed::Yes => outcome,
+                Committed::Full(why) => Err(Error::Full { why }),
+                Committed::No => Err(Error::Stopped),
+            };
             // Who asked may have gone away.
             let _ = answer.send(outcome);
         })
@@ -57,13 +64,22 @@ where
 
 pub(super) struct Writer {
     shared: Arc<Shared>,
-    disk: Disk,
+    /// `None` after there was no room: redb writes no more to a file on which it has failed, so that
+    /// has to be opened anew.
+    disk: Option<Disk>,
+    /// Where the file is, if there is one.
+    path: Option<PathBuf>,
     jobs: mpsc::UnboundedReceiver<Job>,
 }
 
 impl Writer {
-    pub(super) fn new(shared: Arc<Shared>, disk: Disk, jobs: mpsc::UnboundedReceiver<Job>) -> Self {
-        Self { shared, disk, jobs }
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        disk: Disk,
+        path: Option<PathBuf>,
+        jobs: mpsc::UnboundedReceiver<Job>,
+    ) -> Self {
+        Self { shared, disk: Some(disk), path, jobs }
     }
 
     pub(super) fn run(mut self) {
@@ -75,11 +91,20 @@ impl Writer {
                 waiting.push(job);
             }
             let (changes, replies) = self.stage(waiting);
-            if let Err(error) = self.disk.commit(&changes) {
-                tracing::error!(error = %error, "the store cannot write and stops");
-                self.shared.newest.send_replace(None);
-                replies.into_iter().for_each(|reply| reply(Committed::No));
-                return;
+            match self.commit(&changes) {
+                Ok(()) => {}
+                Err(error) if self.path.is_some() && disk::is_full(&error) => {
+                    tracing::warn!(%error, "changes are refused until there is room");
+                    let full = Committed::Full(error.to_string());
+                    replies.into_iter().for_each(|reply| reply(full.clone()));
+                    continue;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the store cannot write and stops");
+                    self.shared.newest.send_replace(None);
+                    replies.into_iter().for_each(|reply| reply(Committed::No));
+                    return;
+                }
             }
             if let Some(last) = changes.last().map(|change| change.version) {
                 let mut state = self.shared.state.write().unwrap_or_else(PoisonError::into_inner);
@@ -89,6 +114,20 @@ impl Writer {
             }
             replies.into_iter().for_each(|reply| reply(Committed::Yes));
         }
+    }
+
+    fn commit(&mut self, changes: &[Change]) -> Result<(), redb::Error> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let disk = match (self.disk.take(), &self.path) {
+            (Some(disk), _) => disk,
+            (None, Some(path)) => Disk::reopen(path, &self.shared.read())?,
+            (None, None) => return Err(redb::Error::DatabaseClosed),
+        };
+        disk.commit(changes)?;
+        self.disk = Some(disk);
+        Ok(())
     }
 
     fn stage(&self, jobs: Vec<Job>) -> (Vec<Change>, Vec<Reply>) {

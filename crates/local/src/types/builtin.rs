@@ -59,6 +59,11 @@ impl Builtin {
         self.names.get(&id).copied()
     }
 
+    /// The same for a type of any table, of which other tables have none.
+    pub fn name_of(&self, typed: Typed<'_>) -> Option<&'static str> {
+        if std::ptr::eq(typed.types, &self.types) { self.name(typed.id) } else { None }
+    }
+
     /// What a type, or a field of it, is for. Named by its name in OpenAPI.
     pub fn description(&self, name: &str, field: Option<&str>) -> Option<&str> {
         let docs = self.docs().get(name)?;

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    api::{Api, CONFIG_MAPS, config_map},
+    api::{Answer, Api, CONFIG_MAPS, config_map},
     objects::deployment,
 };
 
@@ -253,4 +253,31 @@ async fn a_claim_is_held_only_by_pods_that_have_a_node() {
     assert!(api.get(&path).await.is(200).body["metadata"]["deletionTimestamp"].is_string());
     api.delete_with(&format!("{pods}/p"), json!({"gracePeriodSeconds": 0})).await.is(200);
     api.until_gone(&path).await;
+}
+
+#[tokio::test]
+async fn what_every_namespace_has_comes_back() {
+    let api = Api::new().await;
+    api.post("/api/v1/namespaces", json!({"metadata": {"name": "n"}})).await.is(201);
+    for path in [
+        "/api/v1/namespaces/n/configmaps/kube-root-ca.crt",
+        "/api/v1/namespaces/n/serviceaccounts/default",
+        "/api/v1/namespaces/default/serviceaccounts/default",
+        "/api/v1/namespaces/default/services/kubernetes",
+        "/api/v1/namespaces/kube-node-lease",
+    ] {
+        let old = api.get(path).await.is(200).body["metadata"]["uid"].clone();
+        api.delete(path).await.is(200);
+        api.until(path, |now| now.status == 200 && now.body["metadata"]["uid"] != old).await;
+    }
+    // One that was changed is set right, and keeps what else there is of it.
+    let roots = "/api/v1/namespaces/n/configmaps/kube-root-ca.crt";
+    let patch = json!({"metadata": {"labels": {"a": "b"}}, "data": {"ca.crt": "X", "k": "v"}});
+    api.merge(roots, patch).await.is(200);
+    let right = |answer: &Answer| answer.body["data"] == json!({"ca.crt": "PEM"});
+    assert_eq!(api.until(roots, right).await.body["metadata"]["labels"], json!({"a": "b"}));
+    // A namespace that goes takes them along.
+    api.delete("/api/v1/namespaces/n").await.is(200);
+    api.until_gone("/api/v1/namespaces/n").await;
+    api.get(roots).await.is(404);
 }

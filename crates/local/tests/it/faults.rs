@@ -166,15 +166,59 @@ async fn paths_that_lead_nowhere() {
     }
     for path in [
         "/api/v1/nothing",
-        "/apis/apps/v1/statefulsets",
+        "/apis/apps/v1/controllerrevisions",
         "/api/v1/configmaps/a",
         "/api/v1/namespaces/default/nodes",
-        "/api/v1/namespaces/default/pods/p/proxy",
+        "/api/v1/namespaces/default/pods/p/nothing",
     ] {
         api.get(path).await.fails(404, "NotFound");
     }
+    for (path, what) in [
+        ("namespaces/default/pods/p/exec?command=ls", "exec of pods"),
+        ("namespaces/default/pods/p/attach", "attach of pods"),
+        ("namespaces/default/pods/p/portforward", "portforward of pods"),
+        ("namespaces/default/services/s/proxy", "proxy of services"),
+        ("nodes/n/proxy", "proxy of nodes"),
+    ] {
+        for method in [Method::GET, Method::POST] {
+            let path = format!("/api/v1/{path}");
+            let refused = api.send(method, &path, "", "").await.fails(400, "BadRequest");
+            let want = format!("{what} is not supported by a local cluster");
+            assert_eq!(refused.message(), want);
+        }
+    }
     let missing = api.get(&format!("{CONFIG_MAPS}/none")).await.fails(404, "NotFound");
     assert_eq!(missing.message(), "configmaps \"none\" not found");
+}
+
+#[tokio::test]
+async fn kinds_of_which_none_can_be_made() {
+    let api = Api::new().await;
+    for (path, kind) in [
+        ("/api/v1/namespaces/default/replicationcontrollers", "ReplicationController"),
+        ("/apis/apps/v1/namespaces/default/daemonsets", "DaemonSet"),
+        ("/apis/apps/v1/namespaces/default/statefulsets", "StatefulSet"),
+        ("/apis/batch/v1/namespaces/default/cronjobs", "CronJob"),
+        ("/apis/networking.k8s.io/v1/namespaces/default/ingresses", "Ingress"),
+    ] {
+        let list = api.get(path).await.is(200);
+        assert_eq!(list.body["kind"], format!("{kind}List"));
+        assert_eq!(list.body["items"], json!([]));
+        let body = json!({"metadata": {"name": "a"}});
+        let one = format!("{path}/a");
+        let want =
+            format!("{kind} is not supported by a local cluster: nothing in it would act on one");
+        for refused in [
+            api.post(path, body.clone()).await,
+            api.put(&one, body.clone()).await,
+            api.merge(&one, body.clone()).await,
+            api.apply(&one, "m", body.clone()).await,
+        ] {
+            assert_eq!(refused.fails(400, "BadRequest").message(), want);
+        }
+        api.get(&one).await.fails(404, "NotFound");
+        api.delete(&one).await.fails(404, "NotFound");
+    }
 }
 
 #[tokio::test]

@@ -36,7 +36,12 @@ async fn what_no_role_allows_is_refused() {
     );
     refused(other.get("/foo").await, r#"forbidden: User "u" cannot get path "/foo""#);
     other.get("/version").await.is(200);
-    other.get("/healthz").await.is(200);
+    for name in ["healthz", "livez", "readyz"] {
+        assert_eq!(other.get(&format!("/{name}")).await.is(200).text, "ok");
+        let verbose = other.get(&format!("/{name}?verbose")).await.is(200).text;
+        assert_eq!(verbose, format!("[+]ping ok\n[+]store ok\n{name} check passed\n"));
+        assert_eq!(api.get(&format!("/{name}/ping")).await.is(200).text, "ok");
+    }
 }
 
 #[tokio::test]

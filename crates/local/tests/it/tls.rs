@@ -1,5 +1,6 @@
-use std::sync::Arc;
+use std::{future::poll_fn, sync::Arc};
 
+use http::Request;
 use jiff::Timestamp;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -46,13 +47,18 @@ impl Served {
     }
 
     async fn connect(&self) -> TlsStream<TcpStream> {
+        self.connect_as(&[]).await
+    }
+
+    async fn connect_as(&self, protocols: &[&[u8]]) -> TlsStream<TcpStream> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from(self.authority.clone())).unwrap();
-        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_root_certificates(roots)
             .with_no_client_auth();
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         let stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
         let name = ServerName::try_from("127.0.0.1").unwrap();
         TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
@@ -127,4 +133,55 @@ async fn what_is_no_http_is_refused() {
         assert!(matches!(code, 400 | 431), "{request:.40}: {code}");
     }
     assert_eq!(served.ask(&host, &served.token).await, 200);
+}
+
+/// Sends this many blanks over HTTP/2; the answer, unless sending was ended early.
+async fn send_blanks(served: &Served, path: &str, token: &str, size: usize) -> Option<u16> {
+    let stream = served.connect_as(&[b"h2"]).await;
+    let (sender, connection) = h2::client::handshake(stream).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::post(format!("https://{}{path}", served.host()))
+        .header("authorization", format!("Bearer {token}"))
+        .header("content-type", "application/json")
+        .body(())
+        .unwrap();
+    let (answer, mut body) = sender.ready().await.unwrap().send_request(request, false).unwrap();
+    let mut left = size;
+    while left > 0 {
+        body.reserve_capacity(left);
+        let room = poll_fn(|context| body.poll_capacity(context)).await?.ok()?;
+        left -= room;
+        body.send_data(vec![b' '; room].into(), left == 0).ok()?;
+    }
+    Some(answer.await.unwrap().status().as_u16())
+}
+
+#[tokio::test]
+async fn whoever_still_sends_over_http2_gets_the_answer() {
+    let served = Served::start().await;
+    for (path, token, want) in [
+        ("/api/v1/namespaces", &*served.token, 413),
+        ("/api/v1/namespaces", "wrong", 401),
+        ("/nothing", &served.token, 404),
+    ] {
+        assert_eq!(send_blanks(&served, path, token, 10 << 20).await, Some(want), "{path}");
+    }
+    // There is an end to patience.
+    let endless = send_blanks(&served, "/nothing", &served.token, 100 << 20).await;
+    assert_eq!(endless, None);
+}
+
+#[tokio::test]
+async fn who_does_without_tls_is_told_so() {
+    let served = Served::start().await;
+    for request in ["GET /version HTTP/1.1\r\nHost: x\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]
+    {
+        let mut stream = TcpStream::connect(("127.0.0.1", served.port)).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let want =
+            "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+        assert_eq!(answer, want);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{net::Ipv4Addr, panic, path::Path, sync::Arc};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use jiff::Timestamp;
 use kube::config::Kubeconfig;
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -44,7 +44,7 @@ pub(super) fn open_store(home: &Home) -> anyhow::Result<Store> {
     panic::set_hook(usual);
     opened.map_err(|error| match error {
         error @ store::Error::InUse { .. } => error.into(),
-        error => anyhow::Error::new(error).context(advice),
+        error => anyhow!("{:#}; {advice}", anyhow::Error::new(error)),
     })
 }
 

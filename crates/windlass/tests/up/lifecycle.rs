@@ -150,3 +150,50 @@ async fn what_was_answered_survives_a_kill_and_clients_find_it_again() {
     all.get("kept-0").await.unwrap();
     up.terminate();
 }
+
+/// Half a megabyte.
+fn large(name: &str) -> ConfigMap {
+    let data = [("k".to_owned(), "x".repeat(500_000))];
+    ConfigMap {
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+        data: Some(data.into()),
+        ..ConfigMap::default()
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_outlived() {
+    let world = World::new();
+    let up = world.up_within(8 << 10);
+    let api: Api<ConfigMap> = Api::default_namespaced(up.client().await);
+    let mut kept = Vec::new();
+    let refused = loop {
+        let name = format!("c{}", kept.len());
+        match api.create(&PostParams::default(), &large(&name)).await {
+            Ok(_) => kept.push(name),
+            Err(error) => break error.to_string(),
+        }
+        assert!(kept.len() < 50, "the disk is never full");
+    };
+    assert!(refused.contains("there is no room left"), "{refused}");
+    assert!(refused.contains("File too large"), "{refused}");
+    // Reads go on, and writes are refused as long as there is no room.
+    for name in &kept {
+        api.get(name).await.unwrap();
+    }
+    for _ in 0..3 {
+        api.create(&PostParams::default(), &large("late")).await.unwrap_err();
+    }
+    assert!(api.get_opt("late").await.unwrap().is_none());
+    up.unlimited();
+    api.create(&PostParams::default(), &large("late")).await.unwrap();
+    up.kill();
+    let up = world.up::<&str>(&[]);
+    let api: Api<ConfigMap> = Api::default_namespaced(up.client().await);
+    kept.push("late".to_owned());
+    for name in &kept {
+        api.get(name).await.unwrap();
+    }
+    let missed = format!("c{}", kept.len() - 1);
+    assert!(api.get_opt(&missed).await.unwrap().is_none());
+}

@@ -15,7 +15,7 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use tempfile::TempDir;
 
 use crate::wait::{self, DEADLINE};
@@ -51,9 +51,13 @@ impl World {
     }
 
     fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        let mut command = self.in_world(Command::new(env!("CARGO_BIN_EXE_windlass")));
+        command.args(arguments);
         command
-            .args(arguments)
+    }
+
+    fn in_world(&self, mut command: Command) -> Command {
+        command
             .env_remove("XDG_STATE_HOME")
             .env("HOME", self.path("home"))
             .env("TMPDIR", self.path("tmp"))
@@ -71,14 +75,24 @@ impl World {
 
     /// Until it says that it is up.
     pub(crate) fn up<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Up {
-        let log = self.path("log");
         let mut command = self.command(&["up"]);
-        let mut child = command
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(File::create(&log).unwrap())
-            .spawn()
-            .unwrap();
+        command.args(arguments);
+        self.start(command)
+    }
+
+    /// The same, where no file can be larger than this. To the program it is as if the disk were full.
+    pub(crate) fn up_within(&self, kibibytes: u64) -> Up {
+        let program = env!("CARGO_BIN_EXE_windlass");
+        let script = format!("trap '' XFSZ; ulimit -S -f {kibibytes}; exec {program} up");
+        let mut command = self.in_world(Command::new("bash"));
+        command.args(["-c", &script]);
+        self.start(command)
+    }
+
+    fn start(&self, mut command: Command) -> Up {
+        let log = self.path("log");
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(File::create(&log).unwrap()).spawn().unwrap();
         let lines = follow(child.stdout.take().unwrap());
         let mut up = Up { child, log, said: Vec::new() };
         while up.said.len() < 3 {
@@ -132,6 +146,12 @@ impl Up {
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         assert_eq!(self.child.wait().unwrap().signal(), Some(9));
+    }
+
+    /// There is room again.
+    pub(crate) fn unlimited(&self) {
+        let limits = Rlimit { current: None, maximum: None };
+        prlimit(Some(Pid::from_child(&self.child)), Resource::Fsize, limits).unwrap();
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

@@ -93,7 +93,8 @@ impl Step<'_> {
                 kind == resource.kind.as_ref() && self.api_version == resource.api_version()
             })
             .ok_or("not served")?;
-        let mut object = builtin::decode(resource, object.clone(), self.typed)?.object;
+        let read = builtin::decode(resource, object.clone(), self.typed);
+        let mut object = read.map_err(|unfit| unfit.read)?.object;
         builtin::default(resource, &mut object);
         for (name, theirs) in self.result.as_object().into_iter().flatten() {
             let (mut ours, mut theirs) = (object[name].clone(), theirs.clone());

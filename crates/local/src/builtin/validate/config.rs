@@ -7,9 +7,12 @@ use super::{
     immutable, names, selectors,
     workload::{at_most_whole, int_or_percent},
 };
-use crate::builtin::{
-    causes::{Causes, Path},
-    object::{at, entries, has, integer, items, text, truth},
+use crate::{
+    builtin::{
+        causes::{Causes, Path},
+        object::{at, entries, has, integer, items, text, truth},
+    },
+    error::CauseReason,
 };
 
 /// Of a ConfigMap or a Secret in all.
@@ -143,14 +146,25 @@ pub(super) fn priority_class(object: &Value, old: Option<&Value>, causes: &mut C
     }
 }
 
+/// Kubernetes shows the spec by the names and in the order that its fields have inside.
+fn both_set(spec: &Value) -> String {
+    let [least, most, selector, policy] =
+        ["minAvailable", "maxUnavailable", "selector", "unhealthyPodEvictionPolicy"]
+            .map(|field| at(spec, &[field]).unwrap_or(&Value::Null));
+    format!(
+        "Invalid value: {{\"MinAvailable\":{least},\"Selector\":{selector},\
+         \"MaxUnavailable\":{most},\"UnhealthyPodEvictionPolicy\":{policy}}}: \
+         minAvailable and maxUnavailable cannot be both set"
+    )
+}
+
 pub(super) fn disruption_budget(object: &Value, causes: &mut Causes) {
     let path = Path::new("spec");
     let none = Value::Null;
     let spec = at(object, &["spec"]).unwrap_or(&none);
     let fields = ["minAvailable", "maxUnavailable"];
     if fields.iter().all(|field| has(spec, field)) {
-        let detail = "minAvailable and maxUnavailable cannot be both set";
-        causes.invalid(&path, spec.clone(), detail);
+        causes.push(CauseReason::Invalid, &path, both_set(spec));
     }
     for field in fields {
         int_or_percent(spec, field, &path, causes);

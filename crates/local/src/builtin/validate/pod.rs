@@ -19,8 +19,22 @@ pub(super) fn pod(object: &Value, old: Option<&Value>, causes: &mut Causes) {
     let none = Value::Null;
     let spec = at(object, &["spec"]).unwrap_or(&none);
     self::spec(spec, &path, causes);
+    for list in ["containers", "initContainers"] {
+        images(spec, list, &path, causes);
+    }
     if let Some(old) = old {
         update(spec, at(old, &["spec"]).unwrap_or(&none), &path, causes);
+    }
+}
+
+/// Templates may name any image; what becomes of it shows in their pods.
+fn images(spec: &Value, list: &str, path: &Path, causes: &mut Causes) {
+    for (index, container) in items(spec, &[list]).iter().enumerate() {
+        let image = text(container, &["image"]);
+        if image.trim() != image {
+            let detail = "must not have leading or trailing whitespace";
+            causes.invalid(&path.child(list).index(index).child("image"), image, detail);
+        }
     }
 }
 
@@ -119,13 +133,7 @@ fn update(spec: &Value, old: &Value, path: &Path, causes: &mut Causes) {
             causes.forbidden(&path.child(list), detail);
             return;
         }
-        for (index, container) in items(spec, &[list]).iter().enumerate() {
-            let image = text(container, &["image"]);
-            if image.trim() != image {
-                let detail = "must not have leading or trailing whitespace";
-                causes.invalid(&path.child(list).index(index).child("image"), image, detail);
-            }
-        }
+        images(spec, list, path, causes);
     }
     if !deadline(spec, old, &path.child("activeDeadlineSeconds"), causes) {
         return;

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::super::{DeleteOptions, Registry, Target, update::is_over};
+use super::super::{DeleteOptions, Registry, Target, start::NAMESPACES, update::is_over};
 use crate::{
     error::Error,
-    store::{Object, Transaction},
+    store::{Key, Object, Transaction},
 };
 
 /// What of a namespace is still there.
@@ -26,6 +26,32 @@ impl Registry {
         }
         let name = name.to_owned();
         self.quietly(move |registry, tx| registry.empty_in(tx, &name)).await;
+    }
+
+    /// Brings back what somebody has deleted of what every namespace has.
+    pub(super) async fn furnish_again(self: &Arc<Self>, name: &str) {
+        let complete = {
+            let state = self.store.read();
+            let stays = state.get(&Self::namespace_key(name)).is_some_and(|ns| !ns.is_deleting());
+            let service = Key::new(&"/services".into(), "default", "kubernetes");
+            let served = name != "default" || state.get(&service).is_some();
+            let here =
+                if stays { self.is_furnished(&state, name) } else { !NAMESPACES.contains(&name) };
+            here && served
+        };
+        if complete {
+            return;
+        }
+        let name = name.to_owned();
+        self.quietly(move |registry, tx| {
+            registry.furnish_cluster(tx)?;
+            let namespace = tx.get(&Self::namespace_key(&name));
+            match namespace.is_some_and(|namespace| !namespace.is_deleting()) {
+                true => registry.furnish(tx, &name),
+                false => Ok(()),
+            }
+        })
+        .await;
     }
 
     fn empty_in(&self, tx: &mut Transaction<'_>, name: &str) -> Result<(), Error> {
