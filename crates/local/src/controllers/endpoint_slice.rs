@@ -17,7 +17,9 @@ use k8s_openapi::api::{
 };
 use kube::{Api, api::DeleteParams};
 
-use super::{Caches, Context, Controller, Error, Key, Queue, posting};
+use super::{
+    Caches, Context, Controller, Error, Key, Queue, pods::is_for_ended_namespace, posting,
+};
 use slices::{Change, SERVICE_NAME, changes};
 
 pub(super) struct EndpointSlices {
@@ -45,9 +47,15 @@ impl Controller for EndpointSlices {
         }
         let mut pods = self.context.caches.pods.within(&key.namespace);
         pods.retain(|pod| wanted::selects(selector, pod));
-        self.write_slices(key, &service, &pods).await?;
-        self.write_mirror(key, &service, &pods).await?;
-        Ok(None)
+        let written = async {
+            self.write_slices(key, &service, &pods).await?;
+            self.write_mirror(key, &service, &pods).await
+        };
+        match written.await {
+            // What is missing there would go with the rest anyway.
+            Err(error) if is_for_ended_namespace(error.cause()) => Ok(None),
+            written => written.map(|()| None),
+        }
     }
 }
 

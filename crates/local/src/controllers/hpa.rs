@@ -24,7 +24,7 @@ use kube::{
 };
 use tokio::time::Instant;
 
-use super::{Context, Controller, Error, Key, Queue, posting};
+use super::{Context, Controller, Error, Key, Queue, pods::told, posting};
 use crate::selector::Labels;
 use decide::{Decision, Seen, decide, without_scale};
 use limits::History;
@@ -101,7 +101,7 @@ impl Autoscalers {
         let (api, scale) = match found {
             Ok(found) => found,
             Err(error) => {
-                return Ok(without_scale(autoscaler, &error.to_string(), self.context.now()));
+                return Ok(without_scale(autoscaler, &told(&error), self.context.now()));
             }
         };
         let pods = self.pods(key, &scale);
@@ -126,7 +126,7 @@ impl Autoscalers {
             Err(kube::Error::Api(status)) if status.code == 409 => {
                 return Err(Error::on("scale", &name)(kube::Error::Api(status)));
             }
-            Err(error) => decision.not_rescaled(&rescale, &error.to_string(), self.context.now()),
+            Err(error) => decision.not_rescaled(&rescale, &told(&error), self.context.now()),
         }
         Ok(decision)
     }
@@ -177,12 +177,12 @@ impl Autoscalers {
         if autoscaler.status.as_ref() == Some(&decision.status) {
             return Ok(());
         }
-        let mut told = autoscaler.clone();
-        told.status = Some(decision.status);
+        let mut shown = autoscaler.clone();
+        shown.status = Some(decision.status);
         let api: Api<HorizontalPodAutoscaler> = self.context.api(&key.namespace);
-        let told = api.replace_status(&key.name, &posting(), &told).await;
-        let told = told.map_err(Error::on("write the status of autoscaler", &key.name))?;
-        self.context.caches.autoscalers.note(told);
+        let written = api.replace_status(&key.name, &posting(), &shown).await;
+        let written = written.map_err(Error::on("write the status of autoscaler", &key.name))?;
+        self.context.caches.autoscalers.note(written);
         Ok(())
     }
 }

@@ -42,7 +42,10 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
-use super::{Caches, Context, Controller, Error, Key, Queue, cache::Source, controller, patching};
+use super::{
+    Caches, Context, Controller, Error, Key, Queue, cache::Source, controller, patching,
+    pods::is_for_ended_namespace,
+};
 use objects::{NAME_LABEL, Replicas};
 use runtime::{Known, Runtime};
 use status::Seen;
@@ -101,7 +104,11 @@ impl Controller for InferenceServices {
         let far = self.context.caches.cluster_serving_runtimes.all();
         let chosen = runtime::choose(&service, &Known { near: &near, far: &far });
         let (runtime, made) = match chosen {
-            Ok(runtime) => (runtime, self.make(key, &service, runtime).await?),
+            Ok(runtime) => match self.make(key, &service, runtime).await {
+                // What is missing there would go with the rest anyway.
+                Err(error) if is_for_ended_namespace(error.cause()) => return Ok(None),
+                made => (runtime, made?),
+            },
             Err(problem) => (None, Err(problem)),
         };
         self.tell(key, &service, runtime, made.err().as_ref()).await?;
