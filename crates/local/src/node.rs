@@ -6,6 +6,8 @@ pub mod environment;
 pub mod images;
 pub mod logs;
 pub mod places;
+pub mod pod;
+pub mod record;
 pub mod sources;
 pub mod translate;
 pub mod volumes;
