@@ -8,6 +8,7 @@ pub mod limits;
 pub mod logs;
 pub mod places;
 pub mod pod;
+pub mod probes;
 pub mod process;
 pub mod processes;
 pub mod record;
