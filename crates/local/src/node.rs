@@ -26,6 +26,7 @@ pub mod recovery;
 pub mod services;
 pub mod sources;
 pub mod translate;
+pub mod usage;
 pub mod volumes;
 mod worker;
 
