@@ -23,8 +23,9 @@ const SERVICES: &str = "/services";
 const ACCOUNTS: &str = "/serviceaccounts";
 const CLASSES: &str = "storage.k8s.io/storageclasses";
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
-/// Services get addresses of 10.96.0.0/16 but for the first, which is the API's own.
-const ADDRESSES: u32 = 0x0a60_0000;
+/// Services get addresses of 127.96.0.0/16, where the node can listen for them, but for the first,
+/// which is the API's own.
+const ADDRESSES: u32 = 0x7f60_0000;
 const FIRST: u32 = 10;
 const LAST: u32 = 65_533;
 /// The last of the range is for broadcasts.
@@ -192,10 +193,16 @@ fn taken(tx: &Transaction<'_>) -> BTreeSet<IpAddr> {
     addresses.filter_map(|address| address.as_str()?.parse().ok()).collect()
 }
 
-/// The lowest address that no service has.
+/// An address that no service has, from anywhere in the range: two servers on one machine, which
+/// know nothing of each other, rarely give the same one.
 fn free_address(tx: &Transaction<'_>) -> Option<String> {
     let taken = taken(tx);
-    let mut addresses = (FIRST..LAST).map(|at| Ipv4Addr::from(ADDRESSES + at));
+    let mut seed = [0; 2];
+    // Without randomness the first free one has to do.
+    let _ = getrandom::fill(&mut seed);
+    let start = FIRST + u32::from(u16::from_ne_bytes(seed)) % (LAST - FIRST);
+    let mut addresses =
+        (start..LAST).chain(FIRST..start).map(|at| Ipv4Addr::from(ADDRESSES + at));
     let free = addresses.find(|address| !taken.contains(&(*address).into()));
     free.map(|address| address.to_string())
 }

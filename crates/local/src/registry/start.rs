@@ -25,7 +25,7 @@ pub struct Settings {
 pub(super) const NAMESPACES: [&str; 4] =
     ["default", "kube-system", "kube-public", "kube-node-lease"];
 /// The address of the API's own Service.
-const ADDRESS: &str = "10.96.0.1";
+const ADDRESS: &str = "127.96.0.1";
 
 impl Registry {
     /// Adds what every cluster has, unless it is there.

@@ -76,10 +76,14 @@ impl Api {
     }
 
     pub(crate) async fn on(store: Store) -> Self {
+        Self::with(store, Access::default()).await
+    }
+
+    pub(crate) async fn with(store: Store, access: Access) -> Self {
         let settings = Settings { root_certificate: "PEM".into(), ..Settings::default() };
         let registry = Registry::start(store, settings).await.unwrap();
         tokio::spawn(tend(registry.clone()));
-        let server = Server::new(registry, Access::default());
+        let server = Server::new(registry, access);
         let router = server.service(admin());
         Self { server, router }
     }

@@ -1,5 +1,6 @@
 //! The API as its clients see it, asked as a tower service: no sockets but in `tls`.
 //!
+//! - `pods`: real processes of a node
 //! - `objects`: create, update, patch and read single objects
 //! - `lists`: pages, versions and selectors
 //! - `logs`: what containers said
@@ -30,6 +31,7 @@ mod lists;
 mod load;
 mod logs;
 mod objects;
+mod pods;
 mod requests;
 mod rights;
 mod services;
