@@ -6,6 +6,7 @@ mod down;
 mod home;
 mod install;
 mod lock;
+mod node;
 mod shell;
 mod up;
 

@@ -9,20 +9,12 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{places::Places, processes, record::Records};
+use crate::controllers::{Sample, Usage};
 
 /// In how many parts Linux counts a second, on all machines we know.
 const TICKS: i64 = 100;
 /// A shorter time says little.
 const SHORTEST: SignedDuration = SignedDuration::from_secs(1);
-
-/// Between two looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Used {
-    /// In thousandths of a core.
-    pub milli: i64,
-    pub at: Timestamp,
-    pub window: SignedDuration,
-}
 
 /// Remembers the last look at each pod.
 #[derive(Debug)]
@@ -35,16 +27,12 @@ pub struct Meter {
 struct Look {
     ticks: u64,
     at: Timestamp,
-    used: Option<Used>,
+    used: Option<Sample>,
 }
 
-impl Meter {
-    pub fn new(places: Places) -> Self {
-        Self { places, seen: Mutex::default() }
-    }
-
+impl Usage for Meter {
     /// Since the last time somebody asked; the first time nothing is known.
-    pub fn cpu(&self, uid: &str) -> Option<Used> {
+    fn cpu(&self, uid: &str) -> Option<Sample> {
         let ticks = self.ticks(uid);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(ticks) = ticks else {
@@ -54,6 +42,12 @@ impl Meter {
         let look = next(seen.get(uid).copied(), ticks, Timestamp::now());
         seen.insert(uid.to_owned(), look);
         look.used
+    }
+}
+
+impl Meter {
+    pub fn new(places: Places) -> Self {
+        Self { places, seen: Mutex::default() }
     }
 
     /// Of all processes in the groups of the pod's runs; `None` if none runs.
@@ -93,7 +87,7 @@ fn next(before: Option<Look>, ticks: u64, at: Timestamp) -> Look {
     let spent = i64::try_from(ticks.saturating_sub(before.ticks)).unwrap_or(i64::MAX);
     let millis = i64::try_from(window.as_millis()).unwrap_or(i64::MAX).max(1);
     let milli = spent.saturating_mul(1_000_000 / TICKS) / millis;
-    Look { ticks, at, used: Some(Used { milli, at, window }) }
+    Look { ticks, at, used: Some(Sample { milli, at, window }) }
 }
 
 #[cfg(test)]

@@ -201,8 +201,7 @@ fn free_address(tx: &Transaction<'_>) -> Option<String> {
     // Without randomness the first free one has to do.
     let _ = getrandom::fill(&mut seed);
     let start = FIRST + u32::from(u16::from_ne_bytes(seed)) % (LAST - FIRST);
-    let mut addresses =
-        (start..LAST).chain(FIRST..start).map(|at| Ipv4Addr::from(ADDRESSES + at));
+    let mut addresses = (start..LAST).chain(FIRST..start).map(|at| Ipv4Addr::from(ADDRESSES + at));
     let free = addresses.find(|address| !taken.contains(&(*address).into()));
     free.map(|address| address.to_string())
 }

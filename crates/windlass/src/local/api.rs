@@ -1,6 +1,11 @@
 //! The API of a local cluster: its store, its keys and its port, and who acts upon its objects.
 
-use std::{net::Ipv4Addr, panic, path::Path, sync::Arc};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    panic,
+    path::Path,
+    sync::Arc,
+};
 
 use anyhow::{Context, anyhow};
 use jiff::Timestamp;
@@ -10,22 +15,26 @@ use windlass_local::{
     auth::{Certificates, Tokens, kubeconfig},
     controllers,
     http::{Access, Listener, Server, serve},
+    node::usage::Meter,
     registry::{Registry, Settings, tend},
     store::{self, Store},
 };
 
-use super::home::Home;
+use super::{home::Home, node};
 
 /// What the user may choose.
 pub(super) struct Wanted {
     pub(super) port: Option<u16>,
     /// Whoever is known may do everything.
     pub(super) allows_everything: bool,
+    /// Whether what pods ask for counts against what the machine has.
+    pub(super) strict_resources: bool,
 }
 
 pub(super) struct Api {
     pub(super) server: Arc<Server>,
     pub(super) url: String,
+    pub(super) address: SocketAddr,
     /// Ends only by failing.
     pub(super) serving: JoinHandle<anyhow::Result<()>>,
 }
@@ -53,7 +62,8 @@ impl Api {
     pub(super) async fn start(home: &Home, store: Store, wanted: &Wanted) -> anyhow::Result<Self> {
         let dir = home.path();
         let socket = listen(wanted.port, &home.kubeconfig()).await?;
-        let port = socket.local_addr()?.port();
+        let address = socket.local_addr()?;
+        let port = address.port();
         let certificates = Certificates::load_or_create(dir, Timestamp::now())?;
         let tokens = Tokens::load_or_create(dir)?;
         let settings = Settings {
@@ -68,13 +78,15 @@ impl Api {
         let server = Server::new(registry.clone(), Access { tokens: Some(tokens) });
         tokio::spawn(tend(registry));
         let settings = controllers::Settings {
+            usage: Some(Arc::new(Meter::new(node::places(dir)))),
             volumes: Some(dir.join("volumes")),
+            strict_resources: wanted.strict_resources,
             ..controllers::Settings::default()
         };
         tokio::spawn(controllers::run(server.clone(), settings));
         let serving = serve(server.clone(), listener);
         let serving = tokio::spawn(async { serving.await.context("cannot go on serving") });
-        Ok(Self { server, url, serving })
+        Ok(Self { server, url, address, serving })
     }
 }
 

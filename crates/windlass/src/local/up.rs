@@ -13,7 +13,7 @@ use windlass_local::{auth::User, store::Store};
 use super::{
     api::{self, Api, Wanted},
     home::{self, Home},
-    install, shell,
+    install, node, shell,
 };
 use crate::operator::{self, Work, logging};
 
@@ -33,6 +33,9 @@ pub(crate) struct Flags {
     /// What users may do; the operator too
     #[arg(long, value_name = "MODE", default_value = "rbac")]
     authorization: Authorization,
+
+    #[command(flatten)]
+    node: node::Flags,
 
     #[command(flatten)]
     logging: logging::Flags,
@@ -66,8 +69,11 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
 async fn serve(flags: Flags, home: &Home, store: Store) -> anyhow::Result<()> {
     let stop = operator::stop_on_signal()?;
     let allows_everything = flags.authorization == Authorization::AllowAll;
-    let wanted = Wanted { port: flags.port, allows_everything };
-    let Api { server, url, serving } = Api::start(home, store, &wanted).await?;
+    let strict_resources = flags.node.strict_resources;
+    let wanted = Wanted { port: flags.port, allows_everything, strict_resources };
+    let Api { server, url, address, serving } = Api::start(home, store, &wanted).await?;
+    let places = node::places(home.path());
+    let node = node::start(flags.node, server.clone(), places, address, stop.clone())?;
     let working = async {
         let admin = Client::new(server.service(User::admin()), "default");
         let Some(operator) = stop.run_until_cancelled(install::apply(&admin)).await else {
@@ -78,6 +84,10 @@ async fn serve(flags: Flags, home: &Home, store: Store) -> anyhow::Result<()> {
         operator::operate_within(server.service(operator), &namespace, flags.work, stop.clone())
             .await;
         Ok(())
+    };
+    let working = async {
+        let (worked, ran) = tokio::join!(working, node);
+        worked.and(ran.context("the node has failed inside")?)
     };
     tokio::select! {
         outcome = working => outcome,
