@@ -18,6 +18,7 @@ mod owners;
 mod pods;
 mod queue;
 mod replica_set;
+mod token;
 mod ttl;
 
 use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
@@ -42,6 +43,7 @@ use endpoint_slice::EndpointSlices;
 use hpa::Autoscalers;
 use job::Jobs;
 use replica_set::ReplicaSets;
+use token::AccountTokens;
 use ttl::Ttl;
 
 pub use cache::{Cache, Caches, Key, Kind, controller};
@@ -95,6 +97,8 @@ pub struct Context {
     pub caches: Arc<Caches>,
     pub events: Recorder,
     pub settings: Arc<Settings>,
+    /// For its keys: everything else is asked through the client.
+    server: Arc<Server>,
 }
 
 impl Context {
@@ -162,6 +166,7 @@ pub async fn run(server: Arc<Server>, settings: Settings) {
         base.drive::<Jobs>(),
         base.drive::<ReplicaSets>(),
         base.drive::<Ttl>(),
+        base.drive::<AccountTokens>(),
         base.drive::<EndpointSlices>(),
         base.drive::<Autoscalers>(),
         base.drive::<Claims>(),
@@ -194,6 +199,7 @@ impl Base {
             client,
             caches: self.caches.clone(),
             settings: self.settings.clone(),
+            server: self.server.clone(),
         };
         let queue = Arc::new(Queue::default());
         let controller = C::new(context, &queue);

@@ -35,7 +35,11 @@ use watches::Watches;
 pub use serve::{Listener, serve, serve_within};
 pub use status::status;
 
-use crate::{auth::User, error::Error, registry::Registry};
+use crate::{
+    auth::{Tokens, User},
+    error::Error,
+    registry::Registry,
+};
 
 /// The API, to be asked over the network or in the process.
 pub struct Server {
@@ -53,6 +57,11 @@ impl Server {
 
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
+    }
+
+    /// What tokens of accounts are made with, if anybody is let in by them.
+    pub fn tokens(&self) -> Option<&Tokens> {
+        self.access.tokens.as_ref()
     }
 
     /// For the network: every request has to prove who asks.
