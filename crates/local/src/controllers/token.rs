@@ -1,8 +1,12 @@
 //! Secrets that ask for the token of an account get it, and go with the account.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
-use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::{ObjectReference, Secret, ServiceAccount};
 use kube::{
     ResourceExt,
     api::{DeleteParams, Patch, Preconditions},
@@ -17,6 +21,8 @@ const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 
 pub(super) struct AccountTokens {
     context: Context,
+    /// Whose the Secrets are that have been seen.
+    accounts: Mutex<BTreeMap<Key, String>>,
 }
 
 impl Controller for AccountTokens {
@@ -28,13 +34,16 @@ impl Controller for AccountTokens {
         context.caches.accounts.feed(queue, move |account| {
             caches.upgrade().map(|caches| secrets_of(&caches, account)).unwrap_or_default()
         });
-        Self { context }
+        Self { context, accounts: Mutex::default() }
     }
 
     async fn reconcile(&self, key: &Key) -> Result<Option<Duration>, Error> {
         let caches = &self.context.caches;
         let Some(tokens) = self.context.server.tokens() else { return Ok(None) };
-        let Some(secret) = caches.tokens.get(key) else { return Ok(None) };
+        let Some(secret) = caches.tokens.get(key) else {
+            return self.strike_out(key).await.map(|()| None);
+        };
+        self.remember(key, &secret);
         if secret.metadata.deletion_timestamp.is_some() {
             return Ok(None);
         }
@@ -59,6 +68,14 @@ fn is_meant(secret: &Secret, account: &ServiceAccount) -> bool {
     uid.is_none() || uid == account.metadata.uid.as_ref()
 }
 
+/// The Secrets that it names but this one; `None` if it does not name this one.
+fn without(account: &ServiceAccount, secret: &Key) -> Option<Vec<ObjectReference>> {
+    let named = account.secrets.as_deref().unwrap_or_default();
+    let is_other = |one: &&ObjectReference| one.name.as_ref() != Some(&secret.name);
+    let left: Vec<_> = named.iter().filter(is_other).cloned().collect();
+    (left.len() < named.len()).then_some(left)
+}
+
 fn is_filled(secret: &Secret, authority: &str) -> bool {
     let value = |key: &str| secret.data.as_ref().and_then(|data| data.get(key));
     let is_there = |key: &str| value(key).is_some_and(|value| !value.0.is_empty());
@@ -68,6 +85,42 @@ fn is_filled(secret: &Secret, authority: &str) -> bool {
 }
 
 impl AccountTokens {
+    fn remember(&self, key: &Key, secret: &Secret) {
+        let account = secret.annotations().get(ACCOUNT).cloned().unwrap_or_default();
+        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        accounts.insert(key.clone(), account);
+    }
+
+    fn forget(&self, key: &Key) {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+
+    /// An account does not go on naming a Secret that is gone.
+    async fn strike_out(&self, key: &Key) -> Result<(), Error> {
+        let name = {
+            let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+            accounts.get(key).cloned()
+        };
+        let Some(name) = name else { return Ok(()) };
+        let cache = &self.context.caches.accounts;
+        let account = cache.get(&Key::new(&key.namespace, &name));
+        if let Some((account, left)) = account.and_then(|it| Some((it.clone(), without(&it, key)?)))
+        {
+            let patch = json!({
+                "metadata": {"resourceVersion": version_of(&*account)},
+                "secrets": left,
+            });
+            let api = self.context.api::<ServiceAccount>(&key.namespace);
+            match api.patch(&name, &patching(), &Patch::Merge(patch)).await {
+                Ok(changed) => cache.note(changed),
+                Err(kube::Error::Api(status)) if status.code == 404 => cache.forget(&account),
+                Err(error) => return Err(Error::on("change ServiceAccount", &name)(error)),
+            }
+        }
+        self.forget(key);
+        Ok(())
+    }
+
     /// The API is asked before the Secret goes, as the cache may not know the account yet.
     async fn account(&self, secret: &Secret) -> Result<Option<ServiceAccount>, Error> {
         let namespace = secret.namespace().unwrap_or_default();
@@ -149,6 +202,15 @@ mod tests {
         for (uid, want) in [("", true), ("u", true), ("other", false)] {
             assert_eq!(is_meant(&secret(json!(uid), json!({})), &account), want, "{uid}");
         }
+    }
+
+    #[test]
+    fn an_account_keeps_the_other_secrets_that_it_names() {
+        let account: ServiceAccount =
+            from_value(json!({"secrets": [{"name": "a"}, {"name": "b"}]})).unwrap();
+        let left = without(&account, &Key::new("ns", "a")).unwrap();
+        assert_eq!(json!(left), json!([{"name": "b"}]));
+        assert_eq!(without(&account, &Key::new("ns", "c")), None);
     }
 
     #[test]
