@@ -68,7 +68,8 @@ pub(super) fn start(
         labels: BTreeMap::from_iter(flags.node_label),
     };
     Ok(tokio::spawn(async move {
-        let ran = node::run(server, settings, stop.clone()).await.context("cannot run pods");
+        let ran = Box::pin(node::run(server, settings, stop.clone())).await;
+        let ran = ran.context("cannot run pods");
         // Without it nothing would ever start.
         if ran.is_err() {
             stop.cancel();
