@@ -1,8 +1,9 @@
+use k8s_openapi::api::batch::v1::Job;
 use serde_json::json;
 use windlass_api::aim::image::AimImage;
 use windlass_api::aim::runtime_config::AimRuntimeConfig;
 use windlass_tests::logs::LogNode;
-use windlass_tests::{Need, Operator};
+use windlass_tests::{Need, Operator, eventually};
 
 use super::{
     ANSWER, available, create_config, create_image, create_service, image_spec, see, wait_for,
@@ -54,8 +55,14 @@ async fn w05_an_image_that_changes_later_is_asked_again_while_its_answer_stands(
     see(&space, "ServingRuntime", "tiny", newer).await;
     assert_eq!(wait_template(&space, "tiny", "Available").await["status"]["status"], "Available");
     let second = ANSWER.replace("\"gpu_count\": 2", "\"gpu_count\": 4");
-    let job = super::jobs(&space, "tiny").await;
-    let last = job.iter().max_by_key(|job| job.metadata.creation_timestamp.clone()).unwrap();
+    let asked = |job: &Job| {
+        let pod = job.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+        pod.and_then(|pod| pod.containers[0].image.as_deref())
+            == Some("registry.example.com/aim/tiny-lm:2.0.0")
+    };
+    let found = |jobs: &Vec<Job>| jobs.iter().any(asked);
+    let jobs = eventually("a Job for it", || super::jobs(&space, "tiny"), found).await;
+    let last = jobs.iter().find(|job| asked(job)).unwrap();
     windlass_tests::kubelet::end_pod_with_log(
         &space,
         &super::pods_of(last),

@@ -14,6 +14,7 @@ use windlass_local::{
 const NAME: &str = "local";
 
 #[derive(Debug, Clone, Args)]
+#[group(id = "node")]
 pub(super) struct Flags {
     /// Which program a container image stands for, before the rules of images.toml, as in
     /// `ghcr.io/acme/*=/usr/bin/server --host {podIP}`; may be repeated
