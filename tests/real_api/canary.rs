@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use windlass_api::{
     foreign::http_route::HttpRoute, serving::zerfoo_inference_service::ZerfooInferenceService,
 };
-use windlass_tests::{Need, Operator, Space, eventually, kubelet};
+use windlass_tests::{Operator, Space, eventually, kubelet};
 
 use crate::zis;
 
@@ -48,7 +48,7 @@ async fn phase(space: &Space) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn k06_and_k07_traffic_follows_the_weight_once_the_canary_is_available() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("weights").await;
     let _operator = Operator::start(&cluster, &space).await;
     routed(&space, 20).await;
@@ -79,7 +79,7 @@ async fn k06_and_k07_traffic_follows_the_weight_once_the_canary_is_available() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn k10_a_canary_whose_model_becomes_the_primarys_is_promoted() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("promote").await;
     let _operator = Operator::start(&cluster, &space).await;
     routed(&space, 20).await;
@@ -134,7 +134,7 @@ async fn roll_primary(space: &Space, model: &str, replicas: i32) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn k11_a_canary_that_is_dropped_is_drained_and_deleted() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("drop").await;
     let mut operator = Operator::start(&cluster, &space).await;
     routed(&space, 20).await;
@@ -158,7 +158,7 @@ async fn k11_a_canary_that_is_dropped_is_drained_and_deleted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_gateway_the_traffic_is_split_by_the_number_of_pods() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("bypods").await;
     let _operator = Operator::start(&cluster, &space).await;
     zis::create(&space, "a", json!({ "replicas": 10, "resources": {}, "canary": canary(20) }))
@@ -186,7 +186,7 @@ async fn without_a_gateway_the_traffic_is_split_by_the_number_of_pods() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_autoscaler_does_not_keep_traffic_on_a_canary_that_was_dropped() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("refused").await;
     let _operator = Operator::start(&cluster, &space).await;
     let more = json!({ "minReplicas": 2, "maxReplicas": 4, "canary": canary(50),

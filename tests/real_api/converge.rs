@@ -13,7 +13,7 @@ use crate::zis;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_becomes_ready_when_its_pods_do() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("converge").await;
     let _operator = Operator::start(&cluster, &space).await;
     zis::create(&space, "my-llama", json!({})).await;
@@ -36,7 +36,7 @@ async fn a_service_becomes_ready_when_its_pods_do() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ready_is_false_from_the_moment_the_spec_changes() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("stale").await;
     let _operator = Operator::start(&cluster, &space).await;
     zis::create(&space, "a", json!({ "replicas": 1, "resources": {} })).await;
@@ -58,7 +58,7 @@ async fn ready_is_false_from_the_moment_the_spec_changes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_cannot_start_is_named_as_the_cause_and_can_be_corrected() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("cause").await;
     let _operator = Operator::start(&cluster, &space).await;
     let more = json!({ "replicas": 1, "image": "example.com/typo:1", "resources": {} });
@@ -87,8 +87,7 @@ async fn a_pod_that_cannot_start_is_named_as_the_cause_and_can_be_corrected() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_invalid_spec_leaves_the_children_as_they_were() {
-    let Some(cluster) = crate::private(&["gateway-api"], &[Need::Workloads, Need::Kubectl]).await
-    else {
+    let Some(cluster) = crate::private(&["gateway-api"], &[Need::Kubectl]).await else {
         return;
     };
     // The schema would refuse it; rules that were added later do not reach stored objects.
@@ -114,8 +113,7 @@ async fn an_invalid_spec_leaves_the_children_as_they_were() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unreadable_object_does_not_disturb_the_others() {
-    let Some(cluster) = crate::private(&["gateway-api"], &[Need::Workloads, Need::Kubectl]).await
-    else {
+    let Some(cluster) = crate::private(&["gateway-api"], &[Need::Kubectl]).await else {
         return;
     };
     loosen_schema(&cluster);
@@ -150,7 +148,7 @@ async fn requiring_auth_refuses_an_open_service() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_object_is_left_alone_and_says_so() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("pause").await;
     let _operator = Operator::start(&cluster, &space).await;
     for annotation in ["aim.eai.amd.com/reconciliation-paused", "windlass.dev/paused"] {

@@ -7,7 +7,7 @@ use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 use windlass_api::serving::zerfoo_inference_service::ZerfooInferenceService;
 use windlass_tests::{
-    Need, Operator, audit, eventually,
+    Operator, audit, eventually,
     faults::{Fault, Faults},
     kubelet,
     operator::{METRICS, Setup},
@@ -42,7 +42,7 @@ async fn killed_at_any_instant_it_converges_without_duplicates() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_operators_only_the_holder_of_the_lease_acts() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("lease").await;
     let setup = Setup::default().with("--leader-elect");
     let mut first = Operator::start_with(&cluster, &space, &setup).await;
@@ -69,7 +69,7 @@ async fn of_two_operators_only_the_holder_of_the_lease_acts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_lost_its_lease_stops_acting() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("usurped").await;
     let setup = Setup::default().with("--leader-elect");
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;
@@ -103,7 +103,7 @@ async fn a_leader_that_lost_its_lease_stops_acting() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restarted_api_server_is_found_again() {
-    let Some(mut cluster) = crate::private(&["gateway-api"], &[Need::Workloads]).await else {
+    let Some(mut cluster) = crate::private(&["gateway-api"], &[]).await else {
         return;
     };
     let space = cluster.space("restart").await;
@@ -139,7 +139,7 @@ async fn a_restarted_api_server_is_found_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failing_answers_are_retried_until_they_succeed() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("answers").await;
     let faults = Faults::start(&cluster).await;
     for (code, reason) in [(409, "Conflict"), (429, "TooManyRequests"), (500, "InternalError")] {
@@ -229,7 +229,7 @@ async fn a_stop_signal_ends_it_in_good_order() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g16_w06_a_status_write_that_fails_is_tried_again() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("status-write").await;
     let faults = Faults::start(&cluster).await;
     faults.inject(Fault {

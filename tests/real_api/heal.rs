@@ -96,7 +96,7 @@ async fn a_correction_is_told_with_the_name_of_who_made_the_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn status_is_healed_too() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("status").await;
     let _operator = Operator::start(&cluster, &space).await;
     zis::create(&space, "a", json!({})).await;

@@ -9,7 +9,7 @@ use crate::zis;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn k13_gateway_api_may_come_and_go_without_a_restart() {
-    let Some(cluster) = crate::private(&[], &[Need::Workloads, Need::Kubectl]).await else {
+    let Some(cluster) = crate::private(&[], &[Need::Kubectl]).await else {
         return;
     };
     let space = cluster.space("optional").await;

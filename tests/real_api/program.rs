@@ -158,7 +158,7 @@ async fn the_printed_install_is_accepted_by_the_api_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operator_tells_its_health_and_its_metrics() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("metrics").await;
     let setup = Setup::default().with(METRICS).with("--health-probe-bind-address=127.0.0.1:0");
     let operator = Operator::start_with(&cluster, &space, &setup).await;

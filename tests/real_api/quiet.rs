@@ -11,7 +11,7 @@ use serde_json::json;
 use windlass_api::serving::zerfoo_inference_service::ZerfooInferenceService;
 use windlass_engine::compare::difference;
 use windlass_tests::{
-    Cluster, Need, Operator, Space, audit, eventually, kubelet,
+    Cluster, Operator, Space, audit, eventually, kubelet,
     operator::{METRICS, Setup},
     wait,
 };
@@ -20,7 +20,7 @@ use crate::zis;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn k16_a_pass_over_a_converged_object_writes_nothing() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("quiet").await;
     let setup = Setup::default().with(METRICS);
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;
@@ -76,7 +76,7 @@ pub(crate) async fn settle(cluster: &Cluster, operator: &Operator) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hundred_converged_services_get_no_write_in_a_minute_nor_after_a_restart() {
-    let Some(cluster) = crate::private(&["gateway-api"], &[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::private(&["gateway-api"], &[]).await else { return };
     let space = cluster.space("many").await;
     let setup = Setup { everywhere: true, ..Setup::default().with(METRICS) };
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;
@@ -133,7 +133,7 @@ fn manifests() -> Vec<std::path::PathBuf> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_does_not_grow_with_the_objects_of_others() {
-    let Some(cluster) = crate::private(&["gateway-api"], &[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::private(&["gateway-api"], &[]).await else { return };
     let space = cluster.space("memory").await;
     let setup = Setup { everywhere: true, ..Setup::default() };
     let operator = Operator::start_with(&cluster, &space, &setup).await;

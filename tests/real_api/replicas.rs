@@ -61,7 +61,7 @@ async fn an_object_can_be_scaled_by_its_own_scale_subresource() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn half_an_autoscaling_is_none_and_says_so() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("half").await;
     let _operator = Operator::start(&cluster, &space).await;
     zis::create(&space, "a", json!({ "minReplicas": 3 })).await;

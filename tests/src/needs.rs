@@ -25,10 +25,6 @@ impl Tier {
 /// What not every cluster has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Somebody who acts upon Deployments, Jobs, Services and autoscalers.
-    Workloads,
-    /// An API server that asks kubelets for logs.
-    Kubelets,
     /// KServe's own controller, with its webhooks.
     Kserve,
     /// The real kubectl, where the scenario is about it or types what no client has a call for.
@@ -39,8 +35,6 @@ impl Need {
     /// Why the embedded API cannot have it; `None` if it can.
     fn missing(self) -> Option<String> {
         match self {
-            Need::Workloads => None,
-            Need::Kubelets => None,
             Need::Kserve => Some("waits for webhooks, which KServe's controller is".into()),
             Need::Kubectl => xtask::cluster::find_kubectl().err().map(|error| format!("{error:#}")),
         }

@@ -1,7 +1,8 @@
 //! A cluster in a process: a Kubernetes-compatible API with its store on disk.
 //!
 //! `store` (objects and their history) ← `registry` (verbs, apply, deletion) ← `http` (the router) ←
-//! `controllers` (what acts upon objects). It serves any custom resource and knows none of ours.
+//! `controllers` (what acts upon objects) and `node` (what runs pods). It serves any custom resource and
+//! knows none of ours.
 
 pub mod apply;
 pub mod auth;

@@ -7,6 +7,7 @@
 pub mod body;
 pub mod config;
 pub mod endpoint;
+pub mod gateway;
 pub mod picker;
 pub mod scrape;
 

@@ -3,7 +3,7 @@ use serde_json::json;
 use windlass_api::aim::image::AimImage;
 use windlass_api::aim::runtime_config::AimRuntimeConfig;
 use windlass_tests::logs::LogNode;
-use windlass_tests::{Need, Operator, eventually};
+use windlass_tests::{Operator, eventually};
 
 use super::{
     ANSWER, available, create_config, create_image, create_service, image_spec, see, wait_for,
@@ -12,7 +12,7 @@ use super::{
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w01_a_config_that_changes_later_changes_what_it_is_for() {
-    let Some(cluster) = crate::shared(&[Need::Workloads, Need::Kubelets]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("config").await;
     let node = LogNode::start(&space).await;
     let _operator = Operator::start(&cluster, &space).await;
@@ -39,7 +39,7 @@ async fn w01_a_config_that_changes_later_changes_what_it_is_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w05_an_image_that_changes_later_is_asked_again_while_its_answer_stands() {
-    let Some(cluster) = crate::shared(&[Need::Workloads, Need::Kubelets]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("image").await;
     let node = LogNode::start(&space).await;
     let _operator = Operator::start(&cluster, &space).await;

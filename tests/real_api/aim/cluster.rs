@@ -8,7 +8,7 @@ use windlass_api::aim::template::AimClusterServiceTemplate;
 use windlass_api::foreign::serving_runtime::ClusterServingRuntime;
 use windlass_tests::logs::LogNode;
 use windlass_tests::operator::Setup;
-use windlass_tests::{Need, Operator, Space, eventually, kubelet};
+use windlass_tests::{Operator, Space, eventually, kubelet};
 
 use super::{
     ANSWER, ENDED_WELL, answer, condition, create_config, create_service, create_template,
@@ -36,8 +36,7 @@ async fn template(space: &Space, name: &str) -> Value {
 /// Everything that belongs to the cluster, and KServe comes last (w30).
 #[tokio::test(flavor = "multi_thread")]
 async fn templates_of_the_cluster_serve_every_namespace_and_kserve_may_come_late() {
-    let Some(cluster) = crate::private(&["gateway-api"], &[Need::Workloads, Need::Kubelets]).await
-    else {
+    let Some(cluster) = crate::private(&["gateway-api"], &[]).await else {
         return;
     };
     let space = cluster.space("whole").await;

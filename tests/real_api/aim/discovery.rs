@@ -4,7 +4,7 @@ use windlass_api::aim::image::AimImage;
 use windlass_api::aim::template::AimServiceTemplate;
 use windlass_tests::logs::{LogNode, Output};
 use windlass_tests::operator::Setup;
-use windlass_tests::{Need, Operator, eventually, kubelet, wait};
+use windlass_tests::{Operator, eventually, kubelet, wait};
 
 use super::{
     ANSWER, ENDED_BADLY, answer, available, child, condition, create_config, create_image,
@@ -13,7 +13,7 @@ use super::{
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g18_an_image_is_asked_and_kserve_gets_a_runtime() {
-    let Some(cluster) = crate::shared(&[Need::Workloads, Need::Kubelets]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("ask").await;
     let node = LogNode::start(&space).await;
     let _operator = Operator::start(&cluster, &space).await;
@@ -53,7 +53,7 @@ async fn w02_an_image_that_comes_late_is_noticed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w04_a_failed_discovery_is_mended_by_another_image() {
-    let Some(cluster) = crate::shared(&[Need::Workloads, Need::Kubelets]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("mend").await;
     let node = LogNode::start(&space).await;
     let _operator = Operator::start(&cluster, &space).await;
@@ -101,7 +101,7 @@ async fn fail_one(space: &windlass_tests::Space, labels: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w19_an_output_that_makes_no_sense_is_told_and_hurts_nobody() {
-    let Some(cluster) = crate::shared(&[Need::Workloads, Need::Kubelets]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("nonsense").await;
     let node = LogNode::start(&space).await;
     let mut operator = Operator::start(&cluster, &space).await;
@@ -144,7 +144,7 @@ fn line(text: &str) -> Vec<(Bytes, usize)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w26_a_pod_that_cannot_start_is_told() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("stuck").await;
     let _operator = Operator::start(&cluster, &space).await;
     create_image(&space, "tiny-lm", "").await;
@@ -161,7 +161,7 @@ async fn w26_a_pod_that_cannot_start_is_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_template_takes_its_children_with_it() {
-    let Some(cluster) = crate::shared(&[Need::Workloads, Need::Kubelets]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("gone").await;
     let node = LogNode::start(&space).await;
     let _operator = Operator::start(&cluster, &space).await;
@@ -176,7 +176,7 @@ async fn a_template_takes_its_children_with_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w26_a_job_past_its_deadline_has_failed_and_is_not_repeated_at_once() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("deadline").await;
     let setup = Setup::default().with("--aim-discovery-deadline-seconds=2");
     let _operator = Operator::start_with(&cluster, &space, &setup).await;

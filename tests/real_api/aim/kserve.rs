@@ -24,11 +24,7 @@ async fn predictor<K: Namespaced + Serialize>(space: &Space) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kserve_itself_serves_what_a_service_becomes() {
-    let Some(mut cluster) = crate::private(
-        &["gateway-api", "kserve"],
-        &[Need::Workloads, Need::Kubelets, Need::Kserve],
-    )
-    .await
+    let Some(mut cluster) = crate::private(&["gateway-api", "kserve"], &[Need::Kserve]).await
     else {
         return;
     };
@@ -93,11 +89,7 @@ async fn kserve_itself_serves_what_a_service_becomes() {
 /// Its webhook has rules of its own, such as for names.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_kserve_itself_refuses_is_told() {
-    let Some(mut cluster) = crate::private(
-        &["gateway-api", "kserve"],
-        &[Need::Workloads, Need::Kubelets, Need::Kserve],
-    )
-    .await
+    let Some(mut cluster) = crate::private(&["gateway-api", "kserve"], &[Need::Kserve]).await
     else {
         return;
     };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use windlass_api::aim::image::AimImage;
 use windlass_api::aim::template::AimServiceTemplate;
 use windlass_tests::logs::LogNode;
-use windlass_tests::{Need, Operator, Space};
+use windlass_tests::{Operator, Space};
 
 use super::{
     ANSWER, answer, create_image, create_template, image_spec, jobs, resource, see, wait_for,
@@ -56,7 +56,7 @@ fn reported() -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w05_what_a_predecessor_was_told_counts_until_the_image_changes() {
-    let Some(cluster) = crate::shared(&[Need::Workloads, Need::Kubelets]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("before").await;
     let node = LogNode::start(&space).await;
     create_image(&space, "tiny-lm", "").await;

@@ -4,7 +4,7 @@ use futures::{StreamExt, stream};
 use serde_json::json;
 use windlass_api::aim::service::AimService;
 use windlass_tests::{
-    Need, Operator, audit,
+    Operator, audit,
     logs::LogNode,
     operator::{METRICS, Setup},
     wait,
@@ -15,9 +15,7 @@ use crate::quiet::settle;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_services_share_ten_templates_and_then_there_is_rest() {
-    let Some(cluster) =
-        crate::private(&["kserve", "gateway-api"], &[Need::Workloads, Need::Kubelets]).await
-    else {
+    let Some(cluster) = crate::private(&["kserve", "gateway-api"], &[]).await else {
         return;
     };
     let space = cluster.space("hundred").await;

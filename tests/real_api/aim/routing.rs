@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use windlass_api::aim::service::AimService;
 use windlass_tests::logs::LogNode;
-use windlass_tests::{Need, Operator, Space};
+use windlass_tests::{Operator, Space};
 
 use super::{
     available, child, condition, create_config, create_image, create_service, gone, read,
@@ -29,7 +29,7 @@ async fn accept(space: &Space, name: &str, accepted: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w11_a_service_is_routed_as_its_runtime_config_says() {
-    let Some(cluster) = crate::shared(&[Need::Workloads, Need::Kubelets]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("route").await;
     let node = LogNode::start(&space).await;
     let _operator = Operator::start(&cluster, &space).await;
@@ -62,7 +62,7 @@ async fn w11_a_service_is_routed_as_its_runtime_config_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_with_a_route_is_told_and_mended() {
-    let Some(cluster) = crate::shared(&[Need::Workloads, Need::Kubelets]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("wrong").await;
     let node = LogNode::start(&space).await;
     let _operator = Operator::start(&cluster, &space).await;

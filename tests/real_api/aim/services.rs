@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use windlass_api::aim::service::AimService;
 use windlass_api::aim::template::AimServiceTemplate;
 use windlass_tests::logs::LogNode;
-use windlass_tests::{Need, Operator, Space, eventually, kubelet};
+use windlass_tests::{Operator, Space, eventually, kubelet};
 
 use super::{
     ANSWER, answer, available, child, condition, create_config, create_image, create_service,
@@ -12,7 +12,7 @@ use super::{
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g19_a_service_becomes_an_inference_service_and_runs() {
-    let Some(cluster) = crate::shared(&[Need::Workloads, Need::Kubelets]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("serve").await;
     let node = LogNode::start(&space).await;
     let _operator = Operator::start(&cluster, &space).await;
@@ -65,7 +65,7 @@ async fn g19_a_service_becomes_an_inference_service_and_runs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g20_what_kserve_cannot_load_is_told() {
-    let Some(cluster) = crate::shared(&[Need::Workloads, Need::Kubelets]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("broken").await;
     let node = LogNode::start(&space).await;
     let _operator = Operator::start(&cluster, &space).await;
@@ -89,7 +89,7 @@ async fn g20_what_kserve_cannot_load_is_told() {
 /// What is missing, the condition that says so, and that its coming is enough (w01).
 #[tokio::test(flavor = "multi_thread")]
 async fn w01_what_is_missing_is_named_and_noticed_when_it_comes() {
-    let Some(cluster) = crate::shared(&[Need::Workloads, Need::Kubelets]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("missing").await;
     let node = LogNode::start(&space).await;
     let _operator = Operator::start(&cluster, &space).await;
@@ -125,7 +125,7 @@ async fn w01_what_is_missing_is_named_and_noticed_when_it_comes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_without_models_leaves_nothing_to_serve() {
-    let Some(cluster) = crate::shared(&[Need::Workloads, Need::Kubelets]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("nothing").await;
     let node = LogNode::start(&space).await;
     let _operator = Operator::start(&cluster, &space).await;
@@ -145,7 +145,7 @@ fn derived(name: &Value) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w14_overrides_make_a_template_that_goes_with_its_last_service() {
-    let Some(cluster) = crate::shared(&[Need::Workloads, Need::Kubelets]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("derived").await;
     let node = LogNode::start(&space).await;
     let _operator = Operator::start(&cluster, &space).await;

@@ -19,7 +19,7 @@ async fn expire(space: &windlass_tests::Space, job: &Job) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_between_claim_and_job_it_goes_on_with_the_same_claim() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("between").await;
     let faults = Faults::start(&cluster).await;
     let no_job =
@@ -86,7 +86,7 @@ async fn killed_at_any_instant_it_makes_one_job_for_each_artifact() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a11_w07_a_result_outlives_its_job_to_the_letter() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("expired").await;
     let setup = Setup::default().with(METRICS);
     let operator = Operator::start_with(&cluster, &space, &setup).await;
@@ -108,7 +108,7 @@ async fn a11_w07_a_result_outlives_its_job_to_the_letter() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w13_the_outcome_waits_for_an_operator_that_was_away_and_is_not_repeated() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("away").await;
     let setup = Setup::default();
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;

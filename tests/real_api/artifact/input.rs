@@ -52,7 +52,7 @@ async fn a13_the_api_server_refuses_bad_input_with_a_clear_text() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_of_63_characters_runs() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("long").await;
     let _operator = Operator::start(&cluster, &space).await;
     let name = "a".repeat(63);
@@ -71,7 +71,7 @@ fn with_secrets() -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w10_a_missing_secret_is_named_by_the_pod_that_waits_for_it() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("waits").await;
     let _operator = Operator::start(&cluster, &space).await;
     let object = manifest("ModelArtifact", "a", &with_secrets());
@@ -119,7 +119,7 @@ async fn where_secrets_may_be_read_a_missing_one_is_named_at_once_and_the_old_fo
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w15_a_name_from_before_the_rule_still_runs() {
-    let Some(cluster) = crate::private(&[], &[Need::Workloads, Need::Kubectl]).await else {
+    let Some(cluster) = crate::private(&[], &[Need::Kubectl]).await else {
         return;
     };
     let space = cluster.space("before").await;

@@ -5,7 +5,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 use windlass_api::model::artifact::ModelArtifact;
-use windlass_tests::{Need, Operator, Space, kubelet};
+use windlass_tests::{Operator, Space, kubelet};
 
 use super::{
     DIGEST, PUSHED, create, jobs, manifest, pods_of, ready, spec, wait, wait_job, wait_phase,
@@ -56,7 +56,7 @@ async fn children(space: &Space, artifact: &ModelArtifact) -> Job {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_of_the_predecessor_is_taken_over_and_not_repeated() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("taken").await;
     let object = manifest("ModelArtifact", "a", &spec());
     let artifact: ModelArtifact = space.create(&serde_json::from_value(object).unwrap()).await;

@@ -5,7 +5,7 @@ use k8s_openapi::api::batch::v1::Job;
 use kube::{ResourceExt, api::ListParams};
 use windlass_api::model::artifact::ModelArtifact;
 use windlass_tests::{
-    Need, Operator, audit, eventually, kubelet,
+    Operator, audit, eventually, kubelet,
     operator::{METRICS, Setup},
     wait,
 };
@@ -15,7 +15,7 @@ use crate::quiet::settle;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_finished_artifacts_get_no_write_in_a_minute_nor_after_a_restart() {
-    let Some(cluster) = crate::private(&[], &[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::private(&[], &[]).await else { return };
     let space = cluster.space("hundred").await;
     let setup = Setup { everywhere: true, ..Setup::default().with(METRICS) };
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;

@@ -64,7 +64,7 @@ async fn reports_success<K: Kind>(space: &Space) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a07_a09_a_run_that_succeeds_is_reported_with_its_digest() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("success").await;
     let _operator = Operator::start(&cluster, &space).await;
     reports_success::<ModelArtifact>(&space).await;
@@ -72,7 +72,7 @@ async fn a07_a09_a_run_that_succeeds_is_reported_with_its_digest() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_other_kind_does_the_same() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("other").await;
     let _operator = Operator::start(&cluster, &space).await;
     reports_success::<Artifact>(&space).await;
@@ -80,7 +80,7 @@ async fn the_other_kind_does_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a10_w06_a_run_that_fails_tells_its_cause_and_is_not_tried_again() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("failure").await;
     let _operator = Operator::start(&cluster, &space).await;
     let job = run::<ModelArtifact>(&space, "a", REFUSED).await;
@@ -100,7 +100,7 @@ async fn a10_w06_a_run_that_fails_tells_its_cause_and_is_not_tried_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a15_w01_w02_a_change_after_success_runs_again_and_claims_nothing_meanwhile() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("again").await;
     let _operator = Operator::start(&cluster, &space).await;
     let first = run::<ModelArtifact>(&space, "a", PUSHED).await;
@@ -125,7 +125,7 @@ async fn a15_w01_w02_a_change_after_success_runs_again_and_claims_nothing_meanwh
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w01_a_change_after_a_failure_runs_again() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("mended").await;
     let _operator = Operator::start(&cluster, &space).await;
     let first = run::<ModelArtifact>(&space, "a", REFUSED).await;
@@ -140,7 +140,7 @@ async fn w01_a_change_after_a_failure_runs_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_run_is_tried_again_for_each_new_value_of_the_annotation() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("retry").await;
     let setup = Setup::default().with(METRICS);
     let operator = Operator::start_with(&cluster, &space, &setup).await;
@@ -173,7 +173,7 @@ async fn a_failed_run_is_tried_again_for_each_new_value_of_the_annotation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w03_w04_a_change_while_running_waits_for_everything_of_the_old_run_to_end() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("change").await;
     let _operator = Operator::start(&cluster, &space).await;
     create::<ModelArtifact>(&space, "a").await;
@@ -203,7 +203,7 @@ async fn w03_w04_a_change_while_running_waits_for_everything_of_the_old_run_to_e
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_deleted_by_hand_is_made_again_after_its_pod_has_ended() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("byhand").await;
     let _operator = Operator::start(&cluster, &space).await;
     create::<ModelArtifact>(&space, "a").await;
@@ -238,7 +238,7 @@ async fn w11_a_deleted_artifact_takes_its_children_along() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_is_deleted_ends_the_run_only_when_it_is_gone() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("drained").await;
     let _operator = Operator::start(&cluster, &space).await;
     create::<ModelArtifact>(&space, "a").await;
@@ -258,7 +258,7 @@ async fn a_pod_that_is_deleted_ends_the_run_only_when_it_is_gone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w10_a_run_that_takes_too_long_is_given_up() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("deadline").await;
     let setup = Setup::default().with("--artifact-deadline-seconds=1");
     let _operator = Operator::start_with(&cluster, &space, &setup).await;

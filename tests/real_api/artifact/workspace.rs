@@ -2,7 +2,7 @@ use k8s_openapi::api::{batch::v1::Job, core::v1::PersistentVolumeClaim};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use windlass_api::model::artifact::{Artifact, ArtifactStatus, ModelArtifact};
-use windlass_tests::{Need, Operator, Space, kubelet};
+use windlass_tests::{Operator, Space, kubelet};
 
 use super::{
     PUSHED, claim, create, jobs, message, pods_of, ready, wait, wait_claim, wait_gone, wait_job,
@@ -46,7 +46,7 @@ async fn w18_a_claim_of_our_name_that_is_not_ours_is_left_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn both_kinds_of_one_name_run_one_after_the_other() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("both").await;
     let _operator = Operator::start(&cluster, &space).await;
     create::<ModelArtifact>(&space, "a").await;
@@ -73,7 +73,7 @@ async fn both_kinds_of_one_name_run_one_after_the_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn both_kinds_work_side_by_side() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("beside").await;
     let _operator = Operator::start(&cluster, &space).await;
     create::<ModelArtifact>(&space, "a").await;

@@ -8,7 +8,7 @@ use k8s_openapi::api::{
 };
 use serde_json::{Value, json};
 use windlass_engine::apply::SPEC_HASH;
-use windlass_tests::{Need, eventually, wait};
+use windlass_tests::{eventually, wait};
 
 use super::{
     objects::{
@@ -91,7 +91,7 @@ async fn w08_a_role_binding_to_another_role_is_replaced() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w09_a_deleted_job_takes_its_pods_along() {
-    let setup = Setup { needs: &[Need::Workloads], ..Setup::default() };
+    let setup = Setup { needs: &[], ..Setup::default() };
     let Some(engine) = Engine::start_with::<Widget>("pods", setup).await else { return };
     engine.create("a", json!({ "owned": [job("a", "main:1")] })).await;
     eventually("a pod", || engine.space.names::<Pod>(), |names| names.len() == 1).await;

@@ -6,7 +6,7 @@ use kube::Api;
 use serde_json::json;
 use windlass_api::model::model_service::ModelService;
 use windlass_tests::{
-    Need, Operator, audit, eventually,
+    Operator, audit, eventually,
     operator::{METRICS, Setup},
 };
 
@@ -14,7 +14,7 @@ use super::{children, condition, create, everything, make_ready, wait};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn s01_a_service_becomes_its_children_and_is_ready_when_its_pods_are() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("serving").await;
     let setup = Setup::default().with(METRICS);
     let operator = Operator::start_with(&cluster, &space, &setup).await;

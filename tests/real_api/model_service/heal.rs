@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use windlass_api::model::model_service::ModelService;
-use windlass_tests::{Need, Operator, Space, eventually};
+use windlass_tests::{Operator, Space, eventually};
 
 use super::{condition, content, create, delete, edit, everything, make_ready, read, see, wait};
 
@@ -58,7 +58,7 @@ async fn settled(space: &Space) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m10_every_child_is_healed_when_edited_or_deleted() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("drift").await;
     let _operator = Operator::start(&cluster, &space).await;
     create(&space, "a", everything()).await;
@@ -86,7 +86,7 @@ async fn m10_every_child_is_healed_when_edited_or_deleted() {
 /// Children without the labels by which they are watched, as a clumsy `kubectl label` leaves them.
 #[tokio::test(flavor = "multi_thread")]
 async fn m10_a_child_that_loses_its_labels_gets_them_back() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("labels").await;
     let _operator = Operator::start(&cluster, &space).await;
     create(&space, "a", everything()).await;
@@ -108,7 +108,7 @@ async fn m10_a_child_that_loses_its_labels_gets_them_back() {
 /// Secrets are written and never read; that this one is gone is seen on its account.
 #[tokio::test(flavor = "multi_thread")]
 async fn m10_the_token_secret_comes_back_and_with_its_account_too() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("token").await;
     let _operator = Operator::start(&cluster, &space).await;
     create(&space, "a", everything()).await;
@@ -154,7 +154,7 @@ async fn m10_the_token_secret_comes_back_and_with_its_account_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m22_the_status_is_healed_too() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("status").await;
     let _operator = Operator::start(&cluster, &space).await;
     create(&space, "a", json!({})).await;

@@ -74,7 +74,7 @@ async fn m16_the_api_server_refuses_bad_input_with_a_clear_text() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m16_the_longest_name_there_may_be_converges() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("longest").await;
     let _operator = Operator::start(&cluster, &space).await;
     let name = "a".repeat(59);
@@ -121,7 +121,7 @@ async fn m16_what_only_the_operator_can_judge_is_an_invalid_spec() {
 /// Rules that were added later do not reach stored objects.
 #[tokio::test(flavor = "multi_thread")]
 async fn m16_what_was_stored_before_a_rule_is_refused_and_its_pods_run_on() {
-    let Some(cluster) = crate::private(&[], &[Need::Workloads, Need::Kubectl]).await else {
+    let Some(cluster) = crate::private(&[], &[Need::Kubectl]).await else {
         return;
     };
     let space = cluster.space("before").await;

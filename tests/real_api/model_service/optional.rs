@@ -22,7 +22,7 @@ fn is_missing(object: &Value, type_: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m11_each_optional_api_is_taken_up_when_it_appears() {
-    let Some(cluster) = crate::private(&[], &[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::private(&[], &[]).await else { return };
     let space = cluster.space("appear").await;
     let _operator = Operator::start(&cluster, &space).await;
     create(&space, "a", json!({})).await;
@@ -52,7 +52,7 @@ async fn m11_each_optional_api_is_taken_up_when_it_appears() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m11_what_needs_a_missing_api_is_left_out_until_it_is_there() {
-    let Some(cluster) = crate::private(&[], &[Need::Workloads, Need::Kubectl]).await else {
+    let Some(cluster) = crate::private(&[], &[Need::Kubectl]).await else {
         return;
     };
     let space = cluster.space("bare").await;

@@ -8,7 +8,7 @@ use kube::{
 use serde_json::{Value, json};
 use windlass_api::model::model_service::ModelService;
 use windlass_tests::{
-    Need, Operator, Space, eventually,
+    Operator, Space, eventually,
     operator::{METRICS, Setup},
 };
 
@@ -40,7 +40,7 @@ async fn ended(space: &Space, name: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m05_who_comes_second_to_a_name_waits_for_the_end_of_the_first() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("second").await;
     let _operator = Operator::start(&cluster, &space).await;
     create(&space, "a-b", everything()).await;
@@ -74,7 +74,7 @@ async fn m05_who_comes_second_to_a_name_waits_for_the_end_of_the_first() {
 #[tokio::test(flavor = "multi_thread")]
 async fn m14_a_foreign_secret_of_the_tokens_name_stays() {
     const TOKEN: &str = "a-epp-sa-metrics-reader-secret";
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("secret").await;
     let foreign: Secret = serde_json::from_value(json!({
         "metadata": { "name": TOKEN }, "stringData": { "key": "of somebody" } }))
@@ -104,7 +104,7 @@ async fn m14_a_foreign_secret_of_the_tokens_name_stays() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m04_a_service_named_like_the_picker_of_another_shares_nothing_with_it() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("named").await;
     let setup = Setup::default().with(METRICS);
     let operator = Operator::start_with(&cluster, &space, &setup).await;
@@ -149,7 +149,7 @@ async fn m04_a_service_named_like_the_picker_of_another_shares_nothing_with_it()
 /// `a` and `b-c` in one namespace make up the same text as `a-b` and `c` in another.
 #[tokio::test(flavor = "multi_thread")]
 async fn m05_cluster_rbac_is_not_taken_from_a_service_of_another_namespace() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let first = cluster.space("twice").await;
     let second = Space { client: first.client.clone(), name: format!("{}-b", first.name) };
     let namespaces: Api<Namespace> = Api::all(first.client.clone());
@@ -302,7 +302,7 @@ async fn is_left_alone(space: &Space, kind: &str, service: &str, name: &str, mad
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m03_foreign_objects_under_names_that_are_not_wanted_are_not_deleted() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("foreign").await;
     let rbac = format!("{}-a-epp", space.name);
     let names = [
@@ -334,7 +334,7 @@ async fn m03_foreign_objects_under_names_that_are_not_wanted_are_not_deleted() {
 /// As after a restore from a backup: the children are there, their owner has another uid.
 #[tokio::test(flavor = "multi_thread")]
 async fn m03_children_without_an_owner_are_adopted() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("orphans").await;
     let mut operator = Operator::start(&cluster, &space).await;
     create(&space, "a", json!({})).await;

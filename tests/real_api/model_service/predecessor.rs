@@ -14,7 +14,7 @@ use kube::{
 use serde_json::{Value, json};
 use windlass_api::model::model_service::ModelService;
 use windlass_tests::{
-    Need, Operator, Space, audit, eventually, kubelet,
+    Operator, Space, audit, eventually, kubelet,
     operator::{METRICS, Setup},
 };
 
@@ -122,7 +122,7 @@ fn assert_content_stays(before: &Value, now: &Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_that_the_predecessor_made_is_taken_over_in_place() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("whole").await;
     let left = leave_everything(&space).await;
     assert_eq!(left.len(), 17);
@@ -170,7 +170,7 @@ async fn everything_that_the_predecessor_made_is_taken_over_in_place() {
 /// As after a restore from a backup: its labels are all that tells whose they are.
 #[tokio::test(flavor = "multi_thread")]
 async fn m03_what_the_predecessor_made_is_adopted_without_its_owner() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("restored").await;
     let mut left = leave_everything(&space).await;
     left.retain(|object| object["metadata"]["ownerReferences"].is_array());

@@ -3,7 +3,7 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use serde_json::json;
 use windlass_tests::{
-    Need, Operator, audit, kubelet,
+    Operator, audit, kubelet,
     operator::{METRICS, Setup},
     wait,
 };
@@ -13,7 +13,7 @@ use crate::quiet::settle;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m21_twenty_services_get_no_write_in_half_a_minute_nor_after_a_restart() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("twenty").await;
     let setup = Setup::default().with(METRICS);
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;

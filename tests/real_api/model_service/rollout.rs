@@ -15,7 +15,7 @@ use kube::{
 use serde_json::{Value, json};
 use windlass_api::model::model_service::ModelService;
 use windlass_tests::{
-    Need, Operator, Space, eventually, kubelet,
+    Operator, Space, eventually, kubelet,
     operator::{METRICS, Setup},
     until,
 };
@@ -55,7 +55,7 @@ async fn new_pods(space: &Space) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m08_a_new_image_that_never_starts_is_a_failure_with_the_cause_that_the_pod_gives() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("image").await;
     let _operator = Operator::start(&cluster, &space).await;
     create(&space, "a", json!({})).await;
@@ -82,7 +82,7 @@ async fn m08_a_new_image_that_never_starts_is_a_failure_with_the_cause_that_the_
 /// The Deployment of the picker says nothing new when its pod comes to wait for another reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn m09_a_picker_that_does_not_start_is_told_with_the_cause_that_its_pod_gives() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("picker").await;
     let operator = Operator::start_with(&cluster, &space, &Setup::default().with(METRICS)).await;
     create(&space, "a", json!({})).await;
@@ -111,7 +111,7 @@ async fn age(space: &Space, name: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m08_a_rollout_past_its_deadline_has_failed_for_want_of_what_its_pod_lacks() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("deadline").await;
     let _operator = Operator::start(&cluster, &space).await;
     create(&space, "a", json!({})).await;
@@ -251,7 +251,7 @@ async fn ask_for(space: &Space, length: u32) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_of_two_revisions_are_never_offered_together_not_even_by_a_killed_operator() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("pairs").await;
     let setup = Setup::default().with(METRICS);
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;

@@ -32,7 +32,7 @@ fn template(deployment: &Value) -> &Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_number_of_pods_replaces_none() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("number").await;
     let _operator = Operator::start(&cluster, &space).await;
     create(&space, "a", json!({})).await;
@@ -77,7 +77,7 @@ async fn m17_the_way_in_which_pods_are_replaced_may_change_and_return() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m07_whoever_scales_the_deployment_decides_until_the_spec_asks_for_another_number() {
-    let Some(cluster) = crate::shared(&[Need::Workloads, Need::Kubectl]).await else { return };
+    let Some(cluster) = crate::shared(&[Need::Kubectl]).await else { return };
     let space = cluster.space("scaled").await;
     let setup = Setup::default().with(METRICS);
     let mut operator = Operator::start_with(&cluster, &space, &setup).await;
@@ -113,7 +113,7 @@ async fn m07_whoever_scales_the_deployment_decides_until_the_spec_asks_for_anoth
 
 #[tokio::test(flavor = "multi_thread")]
 async fn m07_an_autoscaler_is_left_to_do_its_work() {
-    let Some(cluster) = crate::shared(&[Need::Workloads]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("autoscaled").await;
     let _operator = Operator::start(&cluster, &space).await;
     create(&space, "a", json!({})).await;

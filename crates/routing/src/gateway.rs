@@ -1,0 +1,21 @@
+//! From an HTTP request to a backend, by the routes of the Gateway API.
+//!
+//! `spec` (what routes say) → `route` (compiled, or why not) → `table` (which rule a request meets) →
+//! `backends` (who answers) and `rewrite` (what the request becomes): all of it pure. `proxy` passes the
+//! request on over `upstream` and the answer back as a `stream`; `listen` takes requests in.
+
+pub mod backends;
+pub mod listen;
+pub mod parent;
+pub mod proxy;
+pub mod rewrite;
+pub mod route;
+pub mod spec;
+pub mod stream;
+pub mod table;
+pub mod upstream;
+
+pub use backends::Backends;
+pub use proxy::{Proxy, Routing};
+pub use route::Route;
+pub use table::Table;

@@ -1,0 +1,383 @@
+//! One request through the gateway: find its rule, choose who answers, pass everything on.
+
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Instant};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri, header, uri};
+use http_body_util::BodyExt;
+use hyper::{
+    body::{Body as _, Incoming},
+    upgrade::OnUpgrade,
+};
+use hyper_util::rt::TokioIo;
+use tokio::{io::copy_bidirectional, time::timeout_at};
+
+use super::{
+    backends::{Answering, Backends, Pool},
+    rewrite::{self, Entrance},
+    route::Rule,
+    stream::{self, Answer, Body},
+    table::{Asked, Met, Table, by_weight},
+    upstream::{Failed, Upstream},
+};
+use crate::{
+    body::Body as Prompt,
+    picker::{ModelEdit, Open, Request as Question},
+    random,
+};
+
+/// What a picker may read of a body before it decides.
+const READ_FIRST: usize = 1 << 20;
+const DROPPED: HeaderName = HeaderName::from_static("x-llm-d-request-dropped-reason");
+
+/// What requests go by; replaced as a whole.
+#[derive(Clone, Default)]
+pub struct Routing {
+    pub table: Table,
+    pub backends: Backends,
+}
+
+#[derive(Default)]
+pub struct Proxy {
+    routing: ArcSwap<Routing>,
+    upstream: Arc<Upstream>,
+}
+
+/// Who asks, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Client {
+    pub address: SocketAddr,
+    pub scheme: &'static str,
+    /// Of the listener.
+    pub port: u16,
+}
+
+/// Who is to answer, the best first, and what else was decided with it.
+struct Choice {
+    endpoints: Vec<SocketAddr>,
+    body: Body,
+    open: Option<Open>,
+    set: Vec<(HeaderName, HeaderValue)>,
+    remove: Vec<HeaderName>,
+}
+
+impl Proxy {
+    pub fn set(&self, routing: Routing) {
+        self.routing.store(Arc::new(routing));
+    }
+
+    pub async fn answer(
+        &self,
+        client: Client,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Infallible> {
+        Ok(self.route(client, request).await.unwrap_or_else(|refused| *refused))
+    }
+
+    async fn route(
+        &self,
+        client: Client,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Box<Response<Body>>> {
+        let routing = self.routing.load_full();
+        let host = host(&request).to_owned();
+        let met = routing.table.find(&Asked {
+            host: &host,
+            method: request.method(),
+            path: request.uri().path(),
+            query: request.uri().query().unwrap_or_default(),
+            headers: request.headers(),
+        });
+        let Some(met) = met else { return Err(refuse(StatusCode::NOT_FOUND, "no route matches")) };
+        let Some(rule) = met.rule() else {
+            return Err(refuse(StatusCode::NOT_FOUND, "no route matches"));
+        };
+        let entrance = Entrance { scheme: client.scheme, host: &host, port: client.port };
+        let asked = (request.uri().path(), request.uri().query().unwrap_or_default());
+        if let Some(elsewhere) = rewrite::redirect(&rule.filters, met.prefix(), entrance, asked) {
+            return redirect(elsewhere);
+        }
+        let now = Instant::now();
+        let deadline = stream::deadline(now, [rule.request_timeout, rule.backend_timeout]);
+        let sending = self.forward(client, &routing, &met, rule, request);
+        let answered = match deadline {
+            None => sending.await,
+            Some(at) => match timeout_at(at.into(), sending).await {
+                Ok(answered) => answered,
+                Err(_) => Err(refuse(StatusCode::GATEWAY_TIMEOUT, "no answer in the time allowed")),
+            },
+        };
+        answered.map(|(response, answer)| match answer {
+            Some(answer) => response.map(|_| answer.until(deadline).boxed_unsync()),
+            None => response,
+        })
+    }
+
+    async fn forward(
+        &self,
+        client: Client,
+        routing: &Routing,
+        met: &Met,
+        rule: &Rule,
+        request: Request<Incoming>,
+    ) -> Result<(Response<Body>, Option<Answer>), Box<Response<Body>>> {
+        let (mut parts, body) = request.into_parts();
+        let path = rewrite::path(&rule.filters, met.prefix(), parts.uri.path());
+        let choice = choose(routing, met, rule, &parts.headers, &path, body).await?;
+        let upgrade =
+            parts.extensions.remove::<OnUpgrade>().filter(|_| wants_upgrade(&parts.headers));
+        let protocol = parts.headers.get(header::UPGRADE).cloned().filter(|_| upgrade.is_some());
+        // In HTTP/2 it is part of the address.
+        if let Some(authority) = parts.uri.authority()
+            && let Ok(host) = HeaderValue::from_str(authority.as_str())
+        {
+            parts.headers.insert(header::HOST, host);
+        }
+        rewrite::drop_hop_by_hop(&mut parts.headers);
+        rewrite::forward(&mut parts.headers, &client.address.ip().to_string(), client.scheme);
+        rewrite::request(&rule.filters, &mut parts.headers);
+        for name in choice.remove {
+            parts.headers.remove(name);
+        }
+        parts.headers.extend(choice.set);
+        if let Some(protocol) = protocol {
+            parts.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+            parts.headers.insert(header::UPGRADE, protocol);
+        }
+        parts.uri = origin_form(&path, parts.uri.query())
+            .ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "the path makes no sense"))?;
+        parts.version = http::Version::HTTP_11;
+        let request = Request::from_parts(parts, choice.body);
+        self.send(choice.endpoints, choice.open, request, rule, upgrade).await
+    }
+
+    /// To the best endpoint, and to one more if that one cannot be reached at all.
+    async fn send(
+        &self,
+        endpoints: Vec<SocketAddr>,
+        mut open: Option<Open>,
+        mut request: Request<Body>,
+        rule: &Rule,
+        upgrade: Option<OnUpgrade>,
+    ) -> Result<(Response<Body>, Option<Answer>), Box<Response<Body>>> {
+        let mut tries = endpoints.into_iter().take(2).peekable();
+        while let Some(endpoint) = tries.next() {
+            match self.upstream.send(endpoint, request).await {
+                Ok((response, lease)) => {
+                    if let Some(open) = &mut open {
+                        open.served_by(endpoint);
+                    }
+                    let answered = (response, (self.upstream.clone(), lease));
+                    return Ok(pass_back(answered, open, rule, upgrade));
+                }
+                Err(Failed::Connect { request: unsent, source, .. }) => {
+                    tracing::debug!(error = %source, %endpoint, "cannot connect");
+                    if tries.peek().is_none() {
+                        break;
+                    }
+                    request = *unsent;
+                }
+                Err(error @ Failed::Send { .. }) => {
+                    tracing::debug!(%error, "cannot pass on a request");
+                    return Err(refuse(StatusCode::BAD_GATEWAY, "the backend has not answered"));
+                }
+            }
+        }
+        Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "no endpoint can be reached"))
+    }
+}
+
+type Answered = (Response<Incoming>, (Arc<Upstream>, super::upstream::Lease));
+
+fn pass_back(
+    (response, lease): Answered,
+    mut open: Option<Open>,
+    rule: &Rule,
+    upgrade: Option<OnUpgrade>,
+) -> (Response<Body>, Option<Answer>) {
+    let (mut parts, body) = response.into_parts();
+    if parts.status == StatusCode::SWITCHING_PROTOCOLS
+        && let (Some(client), Some(backend)) = (upgrade, parts.extensions.remove::<OnUpgrade>())
+    {
+        tokio::spawn(join(client, backend, open));
+        return (Response::from_parts(parts, stream::text("")), None);
+    }
+    rewrite::drop_hop_by_hop(&mut parts.headers);
+    if let Some(open) = &mut open {
+        parts.headers.extend(open.on_headers(parts.status, &parts.headers, Instant::now()));
+    }
+    rewrite::response(&rule.filters, &mut parts.headers);
+    let answer = Answer::new(body, lease, open);
+    (Response::from_parts(parts, stream::text("")), Some(answer))
+}
+
+/// After an upgrade bytes go both ways until one side ends.
+async fn join(client: OnUpgrade, backend: OnUpgrade, open: Option<Open>) {
+    let joined = async {
+        let (client, backend) = tokio::try_join!(client, backend)?;
+        let (mut client, mut backend) = (TokioIo::new(client), TokioIo::new(backend));
+        if let Err(error) = copy_bidirectional(&mut client, &mut backend).await {
+            tracing::debug!(%error, "an upgraded connection ended early");
+        }
+        Ok::<_, hyper::Error>(())
+    };
+    if let Err(error) = joined.await {
+        tracing::debug!(%error, "cannot upgrade a connection");
+    }
+    drop(open);
+}
+
+fn wants_upgrade(headers: &HeaderMap) -> bool {
+    let listed = headers.get_all(header::CONNECTION).iter();
+    let listed = listed.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let is_listed = listed.into_iter().any(|name| name.trim().eq_ignore_ascii_case("upgrade"));
+    is_listed && headers.contains_key(header::UPGRADE)
+}
+
+async fn choose(
+    routing: &Routing,
+    met: &Met,
+    rule: &Rule,
+    headers: &HeaderMap,
+    path: &str,
+    body: Incoming,
+) -> Result<Choice, Box<Response<Body>>> {
+    let failed = |text: &'static str| refuse(StatusCode::INTERNAL_SERVER_ERROR, text);
+    let backend = by_weight(&rule.backends, random::system_seed())
+        .ok_or_else(|| failed("the route has no backend with a weight"))?;
+    let answering = routing.backends.resolve(&met.route, backend);
+    match answering.map_err(|why| failed(why.reason()))? {
+        Answering::Endpoints([]) => Err(no_endpoint()),
+        Answering::Endpoints(endpoints) => Ok(Choice {
+            endpoints: shuffled(endpoints),
+            body: stream::resumed(Vec::new(), body),
+            open: None,
+            set: Vec::new(),
+            remove: Vec::new(),
+        }),
+        Answering::Pool(pool) => pick(pool, headers, path, body).await,
+    }
+}
+
+/// Reads what the picker wants to see of the body, and asks it.
+async fn pick(
+    pool: &Pool,
+    headers: &HeaderMap,
+    path: &str,
+    mut body: Incoming,
+) -> Result<Choice, Box<Response<Body>>> {
+    if pool.endpoints.is_empty() {
+        return Err(no_endpoint());
+    }
+    let mut prompt = Prompt::default();
+    while prompt.len() < READ_FIRST && !body.is_end_stream() {
+        let Some(frame) = body.frame().await else { break };
+        let frame = frame.map_err(|_| refuse(StatusCode::BAD_REQUEST, "the request was cut"))?;
+        if let Ok(chunk) = frame.into_data() {
+            prompt.push(chunk);
+        }
+    }
+    if !body.is_end_stream() {
+        prompt.cut();
+    }
+    let is_empty = prompt.is_empty() && body.is_end_stream();
+    let question = Question {
+        path,
+        headers,
+        body: (!is_empty).then_some(&prompt),
+        subset: None,
+        now: Instant::now(),
+    };
+    let rest = |chunks: Vec<Bytes>| stream::resumed(chunks, body);
+    match pool.picker.pick(&question) {
+        Ok(picked) => Ok(Choice {
+            endpoints: picked.destinations,
+            body: rest(match &picked.model_edit {
+                Some(edit) => edited(prompt.chunks(), edit),
+                None => prompt.chunks().to_vec(),
+            }),
+            open: Some(picked.open),
+            set: picked.set_headers,
+            remove: picked.remove_headers,
+        }),
+        // It was asked and has refused: that is no failure of the picker.
+        Err(refused) if !pool.fails_open || !refused.status.is_server_error() => {
+            let mut response = refuse(refused.status, refused.body());
+            if let Some(dropped) = refused.dropped {
+                response.headers_mut().insert(DROPPED, HeaderValue::from_static(dropped));
+            }
+            Err(response)
+        }
+        Err(_) => Ok(Choice {
+            endpoints: shuffled(&pool.endpoints),
+            body: rest(prompt.chunks().to_vec()),
+            open: None,
+            set: Vec::new(),
+            remove: Vec::new(),
+        }),
+    }
+}
+
+/// The chunks with some bytes replaced.
+fn edited(chunks: &[Bytes], edit: &ModelEdit) -> Vec<Bytes> {
+    let mut start = 0;
+    let mut edited = Vec::with_capacity(chunks.len() + 2);
+    for chunk in chunks {
+        let end = start + chunk.len();
+        let before = edit.range.start.clamp(start, end) - start;
+        let after = edit.range.end.clamp(start, end) - start;
+        edited.push(chunk.slice(..before));
+        if (start..end).contains(&edit.range.start) {
+            edited.push(edit.text.clone());
+        }
+        edited.push(chunk.slice(after..));
+        start = end;
+    }
+    edited.retain(|chunk| !chunk.is_empty());
+    edited
+}
+
+/// All of them, beginning with any.
+fn shuffled(endpoints: &[SocketAddr]) -> Vec<SocketAddr> {
+    let count = endpoints.len().max(1);
+    let first = usize::try_from(random::system_seed() % count as u64).unwrap_or_default();
+    endpoints.iter().cycle().skip(first).take(endpoints.len()).copied().collect()
+}
+
+fn host(request: &Request<Incoming>) -> &str {
+    let named = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    request.uri().authority().map(uri::Authority::as_str).or(named).unwrap_or_default()
+}
+
+fn origin_form(path: &str, query: Option<&str>) -> Option<Uri> {
+    let target = match query {
+        Some(query) => format!("{path}?{query}"),
+        None => path.to_owned(),
+    };
+    Uri::builder().path_and_query(target).build().ok()
+}
+
+fn no_endpoint() -> Box<Response<Body>> {
+    refuse(StatusCode::SERVICE_UNAVAILABLE, "no endpoint is ready")
+}
+
+fn refuse(status: StatusCode, text: impl Into<Bytes>) -> Box<Response<Body>> {
+    let mut response = Response::new(stream::text(text));
+    *response.status_mut() = status;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    Box::new(response)
+}
+
+fn redirect(elsewhere: rewrite::Elsewhere) -> Result<Response<Body>, Box<Response<Body>>> {
+    let location = HeaderValue::from_str(&elsewhere.location)
+        .map_err(|_| refuse(StatusCode::BAD_REQUEST, "the path makes no sense"))?;
+    let mut response = Response::new(stream::text(""));
+    *response.status_mut() = elsewhere.status;
+    response.headers_mut().insert(header::LOCATION, location);
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,322 @@
+use std::{collections::HashMap, future::Future};
+
+use futures::{StreamExt, stream as streams};
+use http_body_util::{Empty, Full, StreamBody};
+use hyper::{body::Frame, client::conn, server::conn::http1, service::service_fn};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+};
+
+use super::{super::listen, *};
+use crate::gateway::{
+    backends::{Key, Service},
+    route::Route,
+};
+
+type Sent = http_body_util::combinators::BoxBody<Bytes, std::io::Error>;
+
+/// A backend that answers with what the function makes of a request.
+async fn backend<F, A>(answer: F) -> SocketAddr
+where
+    F: Fn(Request<Incoming>) -> A + Clone + Send + Sync + 'static,
+    A: Future<Output = Response<Sent>> + Send + 'static,
+{
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = socket.accept().await {
+            let answer = answer.clone();
+            let service = service_fn(move |request| {
+                let answer = answer(request);
+                async move { Ok::<_, Infallible>(answer.await) }
+            });
+            let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+            tokio::spawn(async move {
+                let _ = served.with_upgrades().await;
+            });
+        }
+    });
+    address
+}
+
+fn said(text: impl Into<Bytes>) -> Response<Sent> {
+    Response::new(Full::new(text.into()).map_err(|never| match never {}).boxed())
+}
+
+/// One that says its own name.
+async fn named(name: &'static str) -> SocketAddr {
+    backend(move |_| async move { said(name) }).await
+}
+
+async fn gateway(rules: Value, services: &[(&str, &[SocketAddr])]) -> SocketAddr {
+    let spec = serde_json::from_value(json!({ "rules": rules })).unwrap();
+    let route = Route::compile("ns", "r", "", &spec).unwrap();
+    let service = |(name, ready): &(&str, &[SocketAddr])| -> (Key, Service) {
+        let ports = HashMap::from([(80, ready.to_vec())]);
+        (("ns".to_owned(), (*name).to_owned()), Service { ports })
+    };
+    let services = services.iter().map(service).collect();
+    let proxy = Arc::new(Proxy::default());
+    proxy.set(Routing {
+        table: Table::new(vec![Arc::new(route)]),
+        backends: Backends { services, ..Backends::default() },
+    });
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    tokio::spawn(listen::serve(proxy, socket));
+    address
+}
+
+async fn ask(gateway: SocketAddr, path: &str) -> Response<Incoming> {
+    let stream = TcpStream::connect(gateway).await.unwrap();
+    let (mut sender, connection) = conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::get(path).header("host", "h").body(Empty::<Bytes>::new()).unwrap();
+    sender.send_request(request).await.unwrap()
+}
+
+async fn text(response: Response<Incoming>) -> (u16, String) {
+    let code = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (code, String::from_utf8(body.to_vec()).unwrap())
+}
+
+fn to(name: &str) -> Value {
+    json!({ "name": name, "port": 80 })
+}
+
+#[tokio::test]
+async fn requests_are_shared_by_weight() {
+    let (a, b) = (named("a").await, named("b").await);
+    let backends = json!([{ "name": "a", "port": 80, "weight": 9 },
+        { "name": "b", "port": 80, "weight": 1 }]);
+    let gateway = gateway(json!([{ "backendRefs": backends }]), &[("a", &[a]), ("b", &[b])]).await;
+    let mut counted = HashMap::new();
+    for _ in 0..400 {
+        *counted.entry(text(ask(gateway, "/").await).await.1).or_insert(0) += 1;
+    }
+    let canary = counted["b"];
+    assert!((10..90).contains(&canary), "{counted:?}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_answered_is_refused_in_words() {
+    let rules = json!([
+        { "matches": [{ "path": { "value": "/none" } }], "backendRefs": [to("none")] },
+        { "matches": [{ "path": { "value": "/missing" } }], "backendRefs": [to("missing")] },
+        { "matches": [{ "path": { "value": "/zero" } }],
+          "backendRefs": [{ "name": "none", "port": 80, "weight": 0 }] },
+        { "matches": [{ "path": { "value": "/moved" } }], "filters": [{ "type": "RequestRedirect",
+            "requestRedirect": { "path": { "type": "ReplaceFullPath", "replaceFullPath": "/x" },
+                "port": 80 } }] },
+    ]);
+    let gateway = gateway(rules, &[("none", &[])]).await;
+    for (path, want) in [
+        ("/", (404, "no route matches")),
+        ("/none", (503, "no endpoint is ready")),
+        ("/missing", (500, "BackendNotFound")),
+        ("/zero", (500, "the route has no backend with a weight")),
+    ] {
+        let (code, said) = text(ask(gateway, path).await).await;
+        assert_eq!((code, said.as_str()), want, "{path}");
+    }
+    let moved = ask(gateway, "/moved?q=1").await;
+    assert_eq!(
+        (moved.status().as_u16(), &moved.headers()["location"]),
+        (302, &"http://h/x?q=1".parse::<HeaderValue>().unwrap())
+    );
+}
+
+#[tokio::test]
+async fn an_endpoint_that_cannot_be_reached_is_passed_over() {
+    let gone = {
+        let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        socket.local_addr().unwrap()
+    };
+    let there = named("there").await;
+    let both = gateway(json!([{ "backendRefs": [to("a")] }]), &[("a", &[gone, there])]).await;
+    for _ in 0..20 {
+        assert_eq!(text(ask(both, "/").await).await, (200, "there".to_owned()));
+    }
+    let none = gateway(json!([{ "backendRefs": [to("a")] }]), &[("a", &[gone])]).await;
+    assert_eq!(ask(none, "/").await.status(), 503);
+}
+
+#[tokio::test]
+async fn the_backend_sees_the_path_and_headers_that_the_rule_makes() {
+    let echo = backend(|request| async move {
+        let header =
+            |name: &str| request.headers().get(name).map(|v| v.to_str().unwrap().to_owned());
+        let seen = json!([
+            request.uri().to_string(),
+            header("host"),
+            header("x-forwarded-host"),
+            header("x-forwarded-for"),
+            header("x-a"),
+            header("connection")
+        ]);
+        said(seen.to_string())
+    });
+    let echo = echo.await;
+    let rule = json!([{ "matches": [{ "path": { "value": "/team/chat" } }],
+        "filters": [
+            { "type": "URLRewrite", "urlRewrite": { "path": {
+                "type": "ReplacePrefixMatch", "replacePrefixMatch": "/" } } },
+            { "type": "RequestHeaderModifier", "requestHeaderModifier": {
+                "set": [{ "name": "x-a", "value": "1" }] } },
+        ],
+        "backendRefs": [to("a")] }]);
+    let gateway = gateway(rule, &[("a", &[echo])]).await;
+    let (_, seen) = text(ask(gateway, "/team/chat/v1/models?all=1").await).await;
+    let seen: Value = serde_json::from_str(&seen).unwrap();
+    assert_eq!(seen, json!(["/v1/models?all=1", "h", "h", "127.0.0.1", "1", null]));
+}
+
+#[tokio::test]
+async fn each_part_of_an_answer_is_passed_on_at_once() {
+    let (more, parts) = mpsc::unbounded_channel::<&'static str>();
+    let parts = Arc::new(tokio::sync::Mutex::new(Some(parts)));
+    let streaming = backend(move |_| {
+        let parts = parts.clone();
+        async move {
+            let parts = parts.lock().await.take().unwrap();
+            let frames = streams::unfold(parts, |mut parts| async move {
+                let part = parts.recv().await?;
+                Some((Ok(Frame::data(Bytes::from_static(part.as_bytes()))), parts))
+            });
+            Response::new(BodyExt::boxed(StreamBody::new(frames)))
+        }
+    });
+    let gateway =
+        gateway(json!([{ "backendRefs": [to("a")] }]), &[("a", &[streaming.await])]).await;
+    let mut body = ask(gateway, "/").await.into_body();
+    for part in ["data: 1\n\n", "data: 2\n\n"] {
+        more.send(part).unwrap();
+        // The next part is not there yet, so this one cannot have waited for it.
+        let frame = body.frame().await.unwrap().unwrap();
+        assert_eq!(frame.into_data().unwrap(), part);
+    }
+    drop(more);
+    assert!(body.frame().await.is_none());
+}
+
+#[tokio::test]
+async fn a_backend_that_fails_in_the_middle_is_no_clean_end() {
+    let fail = Arc::new(tokio::sync::Notify::new());
+    let failing = fail.clone();
+    let broken = backend(move |_| {
+        let failing = failing.clone();
+        async move {
+            let half = streams::iter([Ok(Frame::data(Bytes::from_static(b"half")))]);
+            let end = streams::once(async move {
+                failing.notified().await;
+                Err(std::io::Error::other("broken"))
+            });
+            Response::new(BodyExt::boxed(StreamBody::new(half.chain(end))))
+        }
+    });
+    let gateway = gateway(json!([{ "backendRefs": [to("a")] }]), &[("a", &[broken.await])]).await;
+    let mut body = ask(gateway, "/").await.into_body();
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "half");
+    fail.notify_one();
+    assert!(body.frame().await.unwrap().is_err());
+}
+
+/// Sends when it is dropped.
+struct Told(mpsc::UnboundedSender<()>);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+#[tokio::test]
+async fn who_has_gone_is_not_worked_for() {
+    let (gone, mut told) = mpsc::unbounded_channel::<()>();
+    let endless = backend(move |_| {
+        let kept = Told(gone.clone());
+        async move {
+            let frames = streams::repeat_with(move || {
+                let _kept = &kept;
+                Ok(Frame::data(Bytes::from_static(&[0; 4096])))
+            });
+            Response::new(BodyExt::boxed(StreamBody::new(frames)))
+        }
+    });
+    let address = endless.await;
+    let gateway = gateway(json!([{ "backendRefs": [to("a")] }]), &[("a", &[address])]).await;
+    let mut body = ask(gateway, "/").await.into_body();
+    body.frame().await.unwrap().unwrap();
+    drop(body);
+    assert_eq!(told.recv().await, Some(()), "the backend was told by the end of its connection");
+}
+
+#[tokio::test]
+async fn time_is_limited_as_the_rule_says() {
+    let silent = backend(|_| async { streams::pending::<Response<Sent>>().next().await.unwrap() });
+    let slow = backend(|_| async {
+        let first = streams::iter([Ok(Frame::data(Bytes::from_static(b"a")))]);
+        Response::new(BodyExt::boxed(StreamBody::new(first.chain(streams::pending()))))
+    });
+    let rules = json!([
+        { "matches": [{ "path": { "value": "/silent" } }], "timeouts": { "request": "100ms" },
+          "backendRefs": [to("silent")] },
+        { "matches": [{ "path": { "value": "/slow" } }], "timeouts": { "backendRequest": "300ms" },
+          "backendRefs": [to("slow")] },
+    ]);
+    let backends: &[(&str, &[SocketAddr])] =
+        &[("silent", &[silent.await]), ("slow", &[slow.await])];
+    let gateway = gateway(rules, backends).await;
+    assert_eq!(ask(gateway, "/silent").await.status(), 504);
+    let cut = ask(gateway, "/slow").await;
+    assert_eq!(cut.status(), 200);
+    assert!(cut.into_body().collect().await.is_err(), "it is cut, not ended");
+}
+
+#[tokio::test]
+async fn upgrades_are_passed_through() {
+    let echo = backend(|mut request| async move {
+        let upgrade = hyper::upgrade::on(&mut request);
+        tokio::spawn(async move {
+            let mut stream = TokioIo::new(upgrade.await.unwrap());
+            let mut text = [0; 4];
+            stream.read_exact(&mut text).await.unwrap();
+            stream.write_all(&text).await.unwrap();
+        });
+        let mut response = said("");
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let headers = response.headers_mut();
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(header::UPGRADE, HeaderValue::from_static("echo"));
+        response
+    });
+    let gateway = gateway(json!([{ "backendRefs": [to("a")] }]), &[("a", &[echo.await])]).await;
+    let mut stream = TcpStream::connect(gateway).await.unwrap();
+    let request = b"GET / HTTP/1.1\r\nhost: h\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    assert!(head.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&head));
+    stream.write_all(b"ping").await.unwrap();
+    let mut back = [0; 4];
+    stream.read_exact(&mut back).await.unwrap();
+    assert_eq!(&back, b"ping");
+}
+
+#[test]
+fn a_model_name_is_replaced_wherever_the_chunks_end() {
+    let text = br#"{"model":"abc","x":1}"#;
+    let edit = ModelEdit { range: 9..14, text: Bytes::from_static(b"\"longer\"") };
+    for first in 0..=text.len() {
+        let chunks =
+            [Bytes::copy_from_slice(&text[..first]), Bytes::copy_from_slice(&text[first..])];
+        let joined = edited(&chunks, &edit).concat();
+        assert_eq!(joined, br#"{"model":"longer","x":1}"#, "{first}");
+    }
+}
