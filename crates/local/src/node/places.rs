@@ -2,7 +2,10 @@
 
 use std::{
     fs,
-    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{MetadataExt, PermissionsExt},
+    },
     path::{Path, PathBuf},
 };
 
@@ -87,7 +90,10 @@ impl Places {
 
 fn is_closed(dir: &Path) -> bool {
     let found = fs::symlink_metadata(dir);
-    found.is_ok_and(|found| found.is_dir() && found.permissions().mode() & 0o077 == 0)
+    let own = rustix::process::geteuid().as_raw();
+    found.is_ok_and(|found| {
+        found.is_dir() && found.permissions().mode() & 0o077 == 0 && found.uid() == own
+    })
 }
 
 #[cfg(target_os = "linux")]

@@ -295,11 +295,13 @@ pub fn container<'a>(pod: &'a Pod, name: &str) -> Option<(Role, &'a Spec)> {
     containers(pod).find(|(_, container)| container.name == name)
 }
 
-/// How long its containers have to end, in seconds.
+/// How long its containers have to end, in seconds. A year is as good as for ever.
 pub fn grace(pod: &Pod) -> i64 {
+    const YEAR: i64 = 366 * 24 * 3600;
     let spec = pod.spec.as_ref();
     let asked = pod.metadata.deletion_grace_period_seconds;
-    asked.or_else(|| spec.and_then(|spec| spec.termination_grace_period_seconds)).unwrap_or(30)
+    let asked = asked.or_else(|| spec.and_then(|spec| spec.termination_grace_period_seconds));
+    asked.unwrap_or(30).clamp(0, YEAR)
 }
 
 /// As texts name it: with its namespace and uid.

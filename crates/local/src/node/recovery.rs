@@ -46,15 +46,26 @@ pub fn end_processes(pods: &Path) -> Left {
     left
 }
 
-/// Removes the directories of pods that are gone.
+/// Removes the directories of pods that are gone, and nothing that is called otherwise than a pod is:
+/// the user may have chosen a directory in which there is something else. Nor is a link followed.
 pub fn remove_unknown(dirs: &[&Path], known: &BTreeSet<String>) {
-    for dir in dirs {
-        for uid in entries(dir).into_iter().filter(|uid| !known.contains(uid)) {
+    let is_own = |dir: &&&Path| fs::symlink_metadata(dir).is_ok_and(|found| found.is_dir());
+    for dir in dirs.iter().filter(is_own) {
+        let gone = |uid: &String| is_uid(uid) && !known.contains(uid);
+        for uid in entries(dir).into_iter().filter(gone) {
             if let Err(error) = fs::remove_dir_all(dir.join(&uid)) {
                 tracing::warn!(%error, uid, "cannot remove the directory of a pod");
             }
         }
     }
+}
+
+/// As the API makes them: five groups of hexadecimal digits.
+fn is_uid(name: &str) -> bool {
+    let is_hex = |group: &str| group.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let groups: Vec<&str> = name.split('-').collect();
+    let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
+    lengths == [8, 4, 4, 4, 12] && groups.into_iter().all(is_hex)
 }
 
 fn entries(dir: &Path) -> Vec<String> {
@@ -66,5 +77,37 @@ fn entries(dir: &Path) -> Vec<String> {
             }
             Vec::new()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    const GONE: &str = "0f8fad5b-d9cb-469f-a165-70867728950e";
+    const KNOWN: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+
+    #[test]
+    fn only_directories_of_pods_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let pods = dir.path().join("pods");
+        for name in [GONE, KNOWN, "photos", "0f8fad5b", "0f8fad5b-d9cb-469f-a165-70867728950g"] {
+            fs::create_dir_all(pods.join(name).join("inside")).unwrap();
+        }
+        remove_unknown(&[&pods], &BTreeSet::from([KNOWN.to_owned()]));
+        assert_eq!(entries(&pods).len(), 4);
+        assert!(!pods.join(GONE).exists());
+    }
+
+    #[test]
+    fn what_a_link_leads_to_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let (elsewhere, pods) = (dir.path().join("elsewhere"), dir.path().join("pods"));
+        fs::create_dir_all(elsewhere.join(GONE)).unwrap();
+        symlink(&elsewhere, &pods).unwrap();
+        remove_unknown(&[&pods], &BTreeSet::new());
+        assert!(elsewhere.join(GONE).exists());
     }
 }

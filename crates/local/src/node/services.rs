@@ -150,13 +150,24 @@ fn take<K: Resource<DynamicType = ()>>(
     fresh.is_empty()
 }
 
-/// Every TCP port of every Service with a loopback address and somebody who answers.
+/// Of 127.96.0.0/16, but for the API's own: a Service does not get whatever else this machine answers to.
+fn is_of_a_service(address: &IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            let [a, b, c, d] = address.octets();
+            (a, b) == (127, 96) && (c, d) != (0, 1)
+        }
+        IpAddr::V6(_) => false,
+    }
+}
+
+/// Every TCP port of every Service with an address of its own and somebody who answers.
 fn wanted(seen: &Seen) -> Wanted {
     let mut wanted = Wanted::new();
     for (key, service) in &seen.services {
         let Some(spec) = &service.spec else { continue };
         let address = spec.cluster_ip.as_deref().and_then(|text| text.parse::<IpAddr>().ok());
-        let Some(address) = address.filter(IpAddr::is_loopback) else { continue };
+        let Some(address) = address.filter(is_of_a_service) else { continue };
         for port in spec.ports.iter().flatten() {
             let tcp = port.protocol.as_deref().unwrap_or("TCP") == "TCP";
             let Some(number) = u16::try_from(port.port).ok().filter(|_| tcp) else { continue };

@@ -78,7 +78,7 @@ impl Api {
         let server = Server::new(registry.clone(), Access { tokens: Some(tokens) });
         tokio::spawn(tend(registry));
         let settings = controllers::Settings {
-            usage: Some(Arc::new(Meter::new(node::places(dir)))),
+            usage: Some(Arc::new(Meter::new(node::places(home)))),
             volumes: Some(dir.join("volumes")),
             strict_resources: wanted.strict_resources,
             ..controllers::Settings::default()

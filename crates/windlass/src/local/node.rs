@@ -11,6 +11,8 @@ use windlass_local::{
     node::{self, Settings, images::Rule, places::Places},
 };
 
+use super::home::Home;
+
 const NAME: &str = "local";
 
 #[derive(Debug, Clone, Args)]
@@ -44,10 +46,10 @@ fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The directories of the pods.
-pub(super) fn places(dir: &Path) -> Places {
-    let user = env::var_os("XDG_RUNTIME_DIR");
-    Places::choose(dir, user.as_deref().map(Path::new))
+/// The directories of the pods. What is to leave nothing behind is in one place.
+pub(super) fn places(home: &Home) -> Places {
+    let user = env::var_os("XDG_RUNTIME_DIR").filter(|_| !home.is_ephemeral());
+    Places::choose(home.path(), user.as_deref().map(Path::new))
 }
 
 /// Runs pods until told to stop, and then ends them within their grace.
@@ -72,9 +74,7 @@ pub(super) fn start(
         let ran = Box::pin(node::run(server, settings, stop.clone())).await;
         let ran = ran.context("cannot run pods");
         // Without it nothing would ever start.
-        if ran.is_err() {
-            stop.cancel();
-        }
+        stop.cancel();
         ran
     }))
 }

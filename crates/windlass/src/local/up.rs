@@ -1,6 +1,7 @@
 //! `windlass up`.
 
 use std::{
+    fs,
     io::{self, Write},
     time::Duration,
 };
@@ -8,6 +9,8 @@ use std::{
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use kube::Client;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 use windlass_local::{auth::User, store::Store};
 
 use super::{
@@ -68,11 +71,12 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
 
 async fn serve(flags: Flags, home: &Home, store: Store) -> anyhow::Result<()> {
     let stop = operator::stop_on_signal()?;
+    stop_on_hangup(stop.clone())?;
     let allows_everything = flags.authorization == Authorization::AllowAll;
     let strict_resources = flags.node.strict_resources;
     let wanted = Wanted { port: flags.port, allows_everything, strict_resources };
     let Api { server, url, address, serving } = Api::start(home, store, &wanted).await?;
-    let places = node::places(home.path());
+    let places = node::places(home);
     let node = node::start(flags.node, server.clone(), places, address, stop.clone())?;
     let working = async {
         let admin = Client::new(server.service(User::admin()), "default");
@@ -86,6 +90,12 @@ async fn serve(flags: Flags, home: &Home, store: Store) -> anyhow::Result<()> {
         Ok(())
     };
     let working = async {
+        // Neither goes on without the other, however it has ended.
+        let working = async {
+            let worked = working.await;
+            stop.cancel();
+            worked
+        };
         let (worked, ran) = tokio::join!(working, node);
         worked.and(ran.context("the node has failed inside")?)
     };
@@ -93,6 +103,22 @@ async fn serve(flags: Flags, home: &Home, store: Store) -> anyhow::Result<()> {
         outcome = working => outcome,
         ended = serving => ended.context("the API has failed inside")?,
     }
+}
+
+/// The end of a terminal would leave the pods behind. Who has it ignored, as nohup does, means it so.
+fn stop_on_hangup(stop: CancellationToken) -> anyhow::Result<()> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    if ignored.is_some_and(|mask| mask & 1 == 1) {
+        return Ok(());
+    }
+    let mut hangup = signal(SignalKind::hangup()).context("cannot listen for signals")?;
+    tokio::spawn(async move {
+        hangup.recv().await;
+        stop.cancel();
+    });
+    Ok(())
 }
 
 /// Whoever does not listen any more is no reason to end.

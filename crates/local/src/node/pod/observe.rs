@@ -8,6 +8,8 @@ use super::{
     backoff::growing, container, grace,
 };
 
+/// Of all pods together when the node stops; `windlass down` waits a little longer.
+const LAST_GRACE: SignedDuration = SignedDuration::from_secs(20);
 /// A wait for something that only the user can mend: each time the pod is looked at.
 const SYNC: SignedDuration = SignedDuration::from_secs(10);
 const PULL: (SignedDuration, SignedDuration) =
@@ -204,7 +206,7 @@ impl Known {
             (_, false) if known.doomed.is_some() || self.stop.is_some() => {}
             (_, false) => {
                 let own = probe.of(spec).and_then(|probe| probe.termination_grace_period_seconds);
-                let grace = own.unwrap_or_else(|| grace(pod)).max(0);
+                let grace = own.unwrap_or_else(|| grace(pod)).clamp(0, i64::from(i32::MAX));
                 known.doomed = Some(now + SignedDuration::from_secs(grace));
                 let probe = probe.as_str().to_lowercase();
                 let text = format!("Container {name} failed {probe} probe, will be restarted");
@@ -224,9 +226,9 @@ impl Known {
         vec![Note::warning("Evicted", message)]
     }
 
-    /// The node stops.
+    /// The node stops, and whoever has stopped it does not wait for ever.
     pub fn shut_down(&mut self, pod: &Pod, now: Timestamp) {
-        let by = now + SignedDuration::from_secs(grace(pod));
+        let by = now + SignedDuration::from_secs(grace(pod)).min(LAST_GRACE);
         let by = self.stop.as_ref().map_or(by, |stop| stop.by.min(by));
         self.stop = Some(Stop { why: Why::Shutdown, by });
     }

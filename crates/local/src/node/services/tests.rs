@@ -50,7 +50,10 @@ fn only_ports_with_a_ready_endpoint_are_listened_on() {
         (vec![here.clone()], vec![], vec![]),
         (vec![], vec![slice("s-1", ready.clone())], vec![]),
         (vec![service("None", ports.clone())], vec![slice("s-1", ready.clone())], vec![]),
-        (vec![service("10.96.0.9", ports)], vec![slice("s-1", ready.clone())], vec![]),
+        (vec![service("10.96.0.9", ports.clone())], vec![slice("s-1", ready.clone())], vec![]),
+        // What else is on this machine, and the API's own address.
+        (vec![service("127.0.0.1", ports.clone())], vec![slice("s-1", ready.clone())], vec![]),
+        (vec![service("127.96.0.1", ports)], vec![slice("s-1", ready.clone())], vec![]),
         (
             vec![here],
             vec![slice("s-1", ready), slice("s-2", mixed)],

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use k8s_openapi::api::core::v1::{HostPathVolumeSource, PersistentVolume};
+use k8s_openapi::api::core::v1::{HostPathVolumeSource, PersistentVolume, PersistentVolumeClaim};
 
 use super::{make_dir, told};
 use crate::node::{places::Places, sources::Sources};
@@ -53,9 +53,11 @@ pub(super) fn claimed(name: &str, sources: &Sources, places: &Places) -> Result<
     let found = sources.claims.get(name);
     let missing = || format!("persistentvolumeclaim {name:?} not found");
     let found = found.ok_or_else(missing)?;
-    found.claim.as_ref().map_err(Clone::clone)?.as_ref().ok_or_else(missing)?;
+    let claim = found.claim.as_ref().map_err(Clone::clone)?.as_ref().ok_or_else(missing)?;
     let volume = found.volume.as_ref().map_err(Clone::clone)?;
-    let volume = volume.as_ref().ok_or_else(|| format!("claim {name:?} is not bound"))?;
+    // A claim may name the volume of another.
+    let volume = volume.as_ref().filter(|volume| is_for(volume, claim));
+    let volume = volume.ok_or_else(|| format!("claim {name:?} is not bound"))?;
     let volume_name = volume.metadata.name.as_deref().unwrap_or_default();
     let dir = source_of(volume)
         .ok_or_else(|| format!("volume {volume_name:?} has no directory on a local node"))?;
@@ -66,6 +68,11 @@ pub(super) fn claimed(name: &str, sources: &Sources, places: &Places) -> Result<
         return Err(format!("path {:?} does not exist", dir.display().to_string()));
     }
     Ok(dir)
+}
+
+fn is_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
+    let bound = volume.spec.as_ref().and_then(|spec| spec.claim_ref.as_ref());
+    bound.is_none_or(|bound| bound.uid.is_none() || bound.uid == claim.metadata.uid)
 }
 
 fn source_of(volume: &PersistentVolume) -> Option<PathBuf> {
