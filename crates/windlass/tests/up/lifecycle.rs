@@ -41,7 +41,8 @@ async fn up_answers_by_a_kubeconfig_for_its_owner_alone() {
     let files: Vec<_> = fs::read_dir(&dir).unwrap().map(|file| file.unwrap().path()).collect();
     assert!(files.contains(&dir.join("kubeconfig")), "{files:?}");
     for file in files {
-        assert_eq!(mode(file.clone()), 0o600, "{}", file.display());
+        let want = if file.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode(file.clone()), want, "{}", file.display());
     }
     assert_eq!(up.log(), "", "at rest there is nothing to complain of");
 }
