@@ -87,6 +87,11 @@ pub(super) fn made(plan: &Plan, uid: &str) -> Value {
     job
 }
 
+/// The Job that this template makes.
+pub(super) fn job_of(template: &AimServiceTemplate, uid: &str) -> Value {
+    made(&look(template, &Cluster::of([image()])).plan, uid)
+}
+
 /// The Job with a condition, such as `Complete`.
 pub(super) fn ended(mut job: Value, condition: &str) -> Value {
     job["status"] = json!({ "conditions": [{ "type": condition, "status": "True" }] });
@@ -180,6 +185,11 @@ pub(super) fn answered(template: &AimServiceTemplate) -> AimServiceTemplate {
     let job = ended(made(&first.plan, "job"), "Complete");
     let cluster = Cluster::of([image(), job, pod("Succeeded")]).printing(OUTPUT);
     after(template, &look(template, &cluster))
+}
+
+pub(super) fn is_available(seen: &Seen) -> bool {
+    let ready = seen.condition("Ready").unwrap();
+    seen.phase() == "Available" && ready.2 == "Template is ready"
 }
 
 impl Seen {

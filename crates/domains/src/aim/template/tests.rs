@@ -1,5 +1,6 @@
 mod asking;
 mod children;
 mod events;
+mod predecessor;
 mod rows;
 mod usage;
