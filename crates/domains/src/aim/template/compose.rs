@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use serde_json::{Map, Value, json};
 use windlass_api::aim::template::{Discovery, ModelSource, Profile, ProfileMetadata, TemplateKind};
 use windlass_engine::error::{Category, Error, reasons as error_reasons};
 use windlass_engine::fetch::Fetched;
@@ -14,8 +15,9 @@ use windlass_engine::state::State;
 
 use super::discovery::{
     self, Course, Failure, RunsWith, Wanted, course, has_answer, is_answered, is_counted, is_spent,
+    remembered,
 };
-use super::fetch::{self, Answers};
+use super::fetch::Answers;
 use super::health::NO_CONFIG;
 use super::usage::{Usage, usage};
 use crate::aim::catalogue::Image;
@@ -34,7 +36,8 @@ pub struct Observed {
     pub(super) wanted: Option<Wanted>,
     pub(super) outcome: Outcome,
     pub(super) answer: Answer,
-    /// What is to be remembered of the asking.
+    /// What was remembered of the asking, and what is to be.
+    pub(super) known: Option<Discovery>,
     pub(super) record: Option<Discovery>,
     /// Names of Jobs that must go before another is made.
     pub(super) in_the_way: Vec<String>,
@@ -95,9 +98,12 @@ pub(super) fn compose<K: TemplateKind>(
     let runs_with = RunsWith::of(template, config.config());
     let taken = &answers.taken;
     let wanted = found.map(|image| Wanted::of(template, &image.spec.image, &runs_with, taken));
+    let job =
+        wanted.as_ref().zip(answers.jobs.found()).and_then(|(wanted, jobs)| wanted.asked(jobs));
+    let course = |job| (job, course(job, settings.discovery_patience, now));
     let asking = Asking {
-        template,
-        known: fetch::known(template, &answers.served, &answers.images),
+        known: remembered(template, &answers.served, &image, job.map(course)),
+        job: job.map(course),
         wanted: wanted.as_ref(),
         runs_with: &runs_with,
         answers: &answers,
@@ -105,12 +111,13 @@ pub(super) fn compose<K: TemplateKind>(
     };
     let (outcome, news) = match unread(template, &config, &image, &answers) {
         Some(unread) => (unread, None),
-        None => asking.outcome(settings),
+        None => asking.outcome(),
     };
     Observed {
         answer: answer(template, news),
         record: asking.record(&outcome),
         in_the_way: asking.in_the_way(&outcome),
+        known: asking.known,
         runs_with,
         usage: usage(template, answers.users.as_ref(), now),
         serves_runtime: answers.serves_runtime,
@@ -124,6 +131,37 @@ pub(super) fn compose<K: TemplateKind>(
 impl Observed {
     pub(super) fn config(&self) -> Option<&Config> {
         self.config.config()
+    }
+
+    /// Whether anything has become of the asking since it was last remembered.
+    pub(super) fn is_news(&self) -> bool {
+        self.known != self.record
+    }
+
+    /// Whether the answer is the one that the template's status tells.
+    pub(super) fn is_stored<K: TemplateKind>(&self, template: &K) -> bool {
+        let said = |answer: &Answer| json!([answer.sources, answer.profile]);
+        comes_back_as(&said(&self.answer), &said(&stored_answer(template)))
+    }
+}
+
+/// Whether what is found is what was stored, as the API gives it back: `1` for `1.0`, and what is null
+/// perhaps not at all.
+fn comes_back_as(stored: &Value, found: &Value) -> bool {
+    match (stored, found) {
+        (Value::Object(stored), Value::Object(found)) => {
+            let at = |map: &Map<String, Value>, key| map.get(key).cloned().unwrap_or_default();
+            stored
+                .keys()
+                .chain(found.keys())
+                .all(|key| comes_back_as(&at(stored, key), &at(found, key)))
+        }
+        (Value::Array(stored), Value::Array(found)) => {
+            let mut both = stored.iter().zip(found);
+            stored.len() == found.len() && both.all(|(stored, found)| comes_back_as(stored, found))
+        }
+        (Value::Number(stored), Value::Number(found)) => stored.as_f64() == found.as_f64(),
+        (stored, found) => stored == found,
     }
 }
 
@@ -150,39 +188,34 @@ fn unread<K: TemplateKind>(
 }
 
 /// The asking of an image, looked at once.
-struct Asking<'a, K> {
-    template: &'a K,
+struct Asking<'a> {
     known: Option<Discovery>,
     wanted: Option<&'a Wanted>,
+    /// That asks what is wanted, and how it is doing.
+    job: Option<(&'a Job, Course)>,
     runs_with: &'a RunsWith,
     answers: &'a Answers,
     now: Timestamp,
 }
 
-impl<K: TemplateKind> Asking<'_, K> {
+impl Asking<'_> {
     fn known(&self) -> Option<&Discovery> {
         self.known.as_ref()
     }
 
-    fn job(&self) -> Option<&Job> {
-        let (wanted, jobs) = (self.wanted?, self.answers.jobs.found()?);
-        jobs.iter().find(|job| wanted.is_asked_by(job))
-    }
-
-    fn outcome(&self, settings: &Settings) -> (Outcome, Option<Discovered>) {
+    fn outcome(&self) -> (Outcome, Option<Discovered>) {
         let Some(wanted) = self.wanted else { return (Outcome::NoImage, None) };
         if is_answered(self.known(), &wanted.inputs) {
             return (Outcome::Answered, None);
         }
-        let telling = self.job().filter(|job| !is_spent(self.known(), job));
-        let course = telling.map(|job| course(job, settings.discovery_patience, self.now));
-        if let (Some(job), Some(Course::Complete)) = (telling, course) {
+        let telling = self.job.filter(|(job, _)| !is_spent(self.known(), job));
+        if let Some((job, Course::Complete)) = telling {
             return match self.read(job) {
                 Ok(discovered) => (Outcome::Discovered, Some(discovered)),
                 Err(failure) => (failure, None),
             };
         }
-        if let (Some(job), Some(Course::Running)) = (telling, course) {
+        if let Some((job, Course::Running)) = telling {
             let obstacle = self.obstacle(job);
             // What cannot start is lost to nobody if another, made as it should be by now, comes instead.
             if obstacle.is_none() || wanted.is_tried_by(job, self.runs_with) {
@@ -193,8 +226,8 @@ impl<K: TemplateKind> Asking<'_, K> {
             let message = self.known().and_then(|known| known.last_failure.clone());
             return (Outcome::Waiting { left, message }, None);
         }
-        match course {
-            Some(Course::Running) | None => (Outcome::Starting, None),
+        match telling {
+            Some((_, Course::Running)) | None => (Outcome::Starting, None),
             Some(_) => (Outcome::JobFailed, None),
         }
     }
@@ -260,7 +293,7 @@ impl<K: TemplateKind> Asking<'_, K> {
                 return Some(Discovery { inputs, ..Discovery::default() });
             }
             Outcome::Running { .. } => {
-                let started_job = self.job().and_then(|job| job.metadata.uid.clone());
+                let started_job = self.job.and_then(|(job, _)| job.metadata.uid.clone());
                 let known = self.known().cloned().unwrap_or_default();
                 return Some(Discovery { started_job, ..known });
             }
@@ -268,13 +301,9 @@ impl<K: TemplateKind> Asking<'_, K> {
             Outcome::ParseFailed { message, error } => {
                 Failure { message: Some(message.as_str()), unread: error.is_some() }
             }
-            // What could not be read may be what would tell.
-            Outcome::Unread { .. } if !self.answers.tell_what_answered() => {
-                return self.template.status()?.discovery.clone();
-            }
             _ => return self.known().cloned(),
         };
-        let (job, wanted) = (self.job()?, self.wanted?);
+        let ((job, _), wanted) = (self.job?, self.wanted?);
         let attempt = discovery::attempt(job).unwrap_or(&wanted.attempt);
         Some(discovery::failed(self.known(), attempt, job, failure, self.now))
     }
@@ -303,16 +332,18 @@ impl<K: TemplateKind> Asking<'_, K> {
     }
 }
 
-fn answer<K: TemplateKind>(template: &K, news: Option<Discovered>) -> Answer {
+fn stored_answer<K: TemplateKind>(template: &K) -> Answer {
     let status = template.status();
-    let stored = || status.map(|status| status.model_sources.clone()).unwrap_or_default();
-    let Some(Discovered { sources, profile }) = news else {
-        return Answer {
-            is_given: has_answer(status),
-            sources: stored(),
-            profile: status.and_then(|status| status.profile.clone()),
-        };
-    };
+    Answer {
+        is_given: has_answer(status),
+        sources: status.map(|status| status.model_sources.clone()).unwrap_or_default(),
+        profile: status.and_then(|status| status.profile.clone()),
+    }
+}
+
+fn answer<K: TemplateKind>(template: &K, news: Option<Discovered>) -> Answer {
+    let stored = stored_answer(template);
+    let Some(Discovered { sources, profile }) = news else { return stored };
     let source = |source: discovery_log::Source| ModelSource {
         name: Some(source.name).filter(|name| !name.is_empty()),
         source_uri: source.uri,
@@ -321,7 +352,7 @@ fn answer<K: TemplateKind>(template: &K, news: Option<Discovered>) -> Answer {
     Answer {
         is_given: true,
         sources: match sources.is_empty() {
-            true => stored(),
+            true => stored.sources,
             false => sources.into_iter().map(source).collect(),
         },
         profile: Some(Profile {

@@ -11,12 +11,16 @@ use windlass_api::aim::template::{
     Discovery, Phase, Profile, ProfileMetadata, TemplateKind, TemplateStatus,
 };
 use windlass_engine::conditions::{Status, find};
+use windlass_engine::error::Error;
+use windlass_engine::fetch::Fetched;
 use windlass_engine::health::job::{is_complete, is_failed};
 use windlass_engine::names::hash;
 use windlass_engine::runtime_config::merge_pull_secrets;
 
-use super::health::DISCOVERED;
+use super::health::{DISCOVERED, FAILURE, PROGRESSING, parse_failure};
 use super::objects::job::INPUTS_ANNOTATION;
+use super::reasons;
+use crate::aim::catalogue::Image;
 use crate::aim::names;
 use crate::aim::runtime_config::Config;
 
@@ -35,25 +39,71 @@ fn inputs<K: TemplateKind>(template: &K, image: &str) -> String {
     hash(&json!([image, template.common().parameters]).to_string(), 16)
 }
 
-/// What is remembered of the asking. A predecessor kept no inputs: what runs by its answer shows the image
-/// that gave it. Where nothing does, it is taken for an answer of the present image if it still counted.
+/// What is remembered of the asking. Where no record is stored, because a predecessor kept none or an
+/// earlier definition of the kind drops it, the rest of the status and what is there tell of it. Nothing
+/// if what would tell could not be read.
 pub(super) fn remembered<K: TemplateKind>(
     template: &K,
-    served: Option<&str>,
-    present: Option<&str>,
+    served: &Fetched<String>,
+    image: &Result<Option<Image>, Error>,
+    asked: Option<(&Job, Course)>,
 ) -> Option<Discovery> {
     let status = template.status()?;
-    if is_refused(status) {
-        // So that it is known whatever becomes of the state that spoke against it.
-        return Some(Discovery::default());
-    }
-    if !lacks_inputs(template) {
+    if status.discovery.is_some() {
         return status.discovery.clone();
     }
-    let counted = status.status.as_deref() == Some(Phase::Available.as_str());
-    let answered_by = served.or(present.filter(|_| counted));
-    let inputs = answered_by.map_or(UNKNOWN.to_owned(), |image| inputs(template, image));
-    Some(Discovery { inputs: Some(inputs), ..Discovery::default() })
+    let told = asked.map(|(job, course)| told(status, job, course)).unwrap_or_default();
+    let inputs = match lacks_inputs(template) {
+        true => Some(answered_inputs(template, served, image)?),
+        false => None,
+    };
+    let record = Discovery { inputs, ..told };
+    // An answer that does not count must be known for that whatever becomes of the state that speaks
+    // against it.
+    (has_traces(status) || record != Discovery::default()).then_some(record)
+}
+
+/// To what an answer was one of which that is not stored: what runs by it shows the image. Where nothing
+/// does, it is taken for one of the present image if it still counted.
+fn answered_inputs<K: TemplateKind>(
+    template: &K,
+    served: &Fetched<String>,
+    image: &Result<Option<Image>, Error>,
+) -> Option<String> {
+    let phase = template.status().and_then(|status| status.status.as_deref());
+    let present = image.as_ref().map(Option::as_ref);
+    let answered_by = match (served, present) {
+        (Fetched::Found(image), _) => Some(image),
+        _ if phase != Some(Phase::Available.as_str()) => None,
+        (Fetched::Failed(_), _) | (_, Err(_)) => return None,
+        (Fetched::Missing, Ok(image)) => image.map(|image| &image.spec.image),
+    };
+    Some(answered_by.map_or(UNKNOWN.to_owned(), |image| inputs(template, image)))
+}
+
+/// What a status without a record tells of the Job that is there: what is said of the progress is said
+/// of it. One that goes on has not failed, whatever is said of the one before it.
+fn told(status: &TemplateStatus, job: &Job, course: Course) -> Discovery {
+    let Some(progress) = find(&status.conditions, PROGRESSING) else { return Discovery::default() };
+    let job_uid = job.metadata.uid.clone();
+    match progress.reason.as_str() {
+        reasons::DISCOVERY_RUNNING => Discovery { started_job: job_uid, ..Discovery::default() },
+        reasons::DISCOVERY_FAILED | reasons::DISCOVERY_PARSE_FAILED
+            if course != Course::Running =>
+        {
+            let failure = find(&status.conditions, FAILURE);
+            let message = failure.and_then(|told| told.message.strip_prefix(&parse_failure("")));
+            Discovery {
+                failed_inputs: attempt(job).map(str::to_owned),
+                failures: 1,
+                last_failure_time: Some(progress.last_transition_time.clone()),
+                last_failed_job: job_uid,
+                last_failure: message.map(str::to_owned),
+                ..Discovery::default()
+            }
+        }
+        _ => Discovery::default(),
+    }
 }
 
 /// Whether there is an answer of which is not stored to what.
@@ -78,16 +128,7 @@ pub(super) fn has_answer(status: Option<&TemplateStatus>) -> bool {
 /// Whether a status of a predecessor, who kept no record, tells of an answer. What was asked after it,
 /// to no effect or none yet, may have been another image.
 fn is_said(status: &TemplateStatus) -> bool {
-    is_of_a_predecessor(status) && has_traces(status) && !is_spoken_against(status)
-}
-
-/// Whether a predecessor's answer is there and does not count.
-fn is_refused(status: &TemplateStatus) -> bool {
-    is_of_a_predecessor(status) && has_traces(status) && is_spoken_against(status)
-}
-
-fn is_of_a_predecessor(status: &TemplateStatus) -> bool {
-    status.discovery.is_none()
+    status.discovery.is_none() && has_traces(status) && !is_spoken_against(status)
 }
 
 fn is_spoken_against(status: &TemplateStatus) -> bool {
@@ -142,6 +183,11 @@ impl Wanted {
             attempt: format!("{inputs}.{}", hash(&rest, 8)),
             inputs,
         }
+    }
+
+    /// The Job that asks the question.
+    pub(super) fn asked<'a>(&self, jobs: &'a [Job]) -> Option<&'a Job> {
+        jobs.iter().find(|job| self.is_asked_by(job))
     }
 
     /// Whether its answer is one to the question, or may become one. A Job that does not say what it

@@ -44,13 +44,6 @@ pub struct Answers {
     pub(super) users: Option<Users>,
 }
 
-impl Answers {
-    /// Whether nothing is missing that could show to what an answer was one.
-    pub(super) fn tell_what_answered(&self) -> bool {
-        self.images.resolve().is_ok() && self.served.error().is_none()
-    }
-}
-
 pub(super) fn scope<K: TemplateKind>(template: &K) -> Scope {
     match template.meta().namespace {
         Some(_) => Scope::Namespaced,
@@ -76,7 +69,7 @@ pub(super) async fn fetch<K: TemplateKind>(
     let (jobs, taken) = jobs(reader, home, template).await;
     let wanted = wanted(settings, template, &images, &configs, &taken);
     let served = served(reader, template).await;
-    let known = known(template, &served, &images);
+    let known = remembered(template, &served, &images.resolve(), None);
     let told =
         wanted.zip(jobs.found()).and_then(|(wanted, jobs)| telling(known.as_ref(), &wanted, jobs));
     let pods = match told {
@@ -140,23 +133,12 @@ pub(super) fn wanted<K: TemplateKind>(
     Some(Wanted::of(template, &image.spec.image, &runs_with, taken))
 }
 
-/// What is remembered of the asking so far.
-pub(super) fn known<K: TemplateKind>(
-    template: &K,
-    served: &Fetched<String>,
-    images: &Images,
-) -> Option<Discovery> {
-    let present = images.resolve().ok().flatten();
-    let present = present.as_ref().map(|image| image.spec.image.as_str());
-    remembered(template, served.found().map(String::as_str), present)
-}
-
 /// The Job that has something to tell: neither one whose answer is known nor one whose failure is.
 fn telling<'a>(known: Option<&Discovery>, wanted: &Wanted, jobs: &'a [Job]) -> Option<&'a Job> {
     if is_answered(known, &wanted.inputs) {
         return None;
     }
-    jobs.iter().find(|job| wanted.is_asked_by(job)).filter(|job| !is_spent(known, job))
+    wanted.asked(jobs).filter(|job| !is_spent(known, job))
 }
 
 async fn served<K: TemplateKind>(reader: &dyn Reader, template: &K) -> Fetched<String> {

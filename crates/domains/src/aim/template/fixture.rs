@@ -8,9 +8,9 @@ use windlass_engine::conditions::Status;
 use windlass_engine::domain::{Domain, Health, Overall};
 use windlass_engine::error::Error;
 use windlass_engine::events::EventNote;
-use windlass_engine::fetch::{Documents, Serves};
+use windlass_engine::fetch::{Documents, Fetched, Serves};
 use windlass_engine::kind::TypedScope;
-use windlass_engine::plan::Plan;
+use windlass_engine::plan::{Plan, Strategy};
 
 use super::compose::Observed;
 use super::fetch::fetch;
@@ -82,8 +82,7 @@ pub(super) fn made(plan: &Plan, uid: &str) -> Value {
     job["metadata"]["uid"] = uid.into();
     job["metadata"]["creationTimestamp"] = "2026-01-01T11:59:00Z".into();
     job["status"] = json!({ "active": 1 });
-    job["metadata"]["ownerReferences"] = json!([{ "apiVersion": "aim.silogen.ai/v1alpha1",
-        "kind": "AIMServiceTemplate", "name": "tiny-lm-latency", "uid": UID, "controller": true }]);
+    job["metadata"]["ownerReferences"] = json!([owner()]);
     job
 }
 
@@ -111,6 +110,8 @@ pub(super) struct Cluster {
     pub(super) objects: Vec<Value>,
     pub(super) output: Option<Result<Vec<u8>, Error>>,
     pub(super) without_kserve: bool,
+    /// A kind that cannot be read by name.
+    pub(super) unread: Option<&'static str>,
 }
 
 impl Cluster {
@@ -122,6 +123,69 @@ impl Cluster {
         self.output = Some(Ok(output.as_bytes().to_vec()));
         self
     }
+}
+
+impl Cluster {
+    pub(super) fn find(&self, kind: &str) -> Option<&Value> {
+        self.objects.iter().find(|object| object["kind"] == kind)
+    }
+
+    /// Ends the Job that is there, and its pod if it ends well.
+    pub(super) fn end(&mut self, condition: &str) {
+        let at = self.objects.iter().position(|object| object["kind"] == "Job").unwrap();
+        let job = ended(self.objects.remove(at), condition);
+        if condition == "Complete" {
+            let mut pod = pod("Succeeded");
+            pod["metadata"]["labels"]["job-name"] = job["metadata"]["name"].clone();
+            self.objects.push(pod);
+        }
+        self.objects.push(job);
+    }
+
+    /// Whether anything had to be done.
+    fn carry_out(&mut self, plan: &Plan, at: Timestamp) -> bool {
+        let before = self.objects.clone();
+        let is = |object: &Value, kind: &str, name: &str| {
+            object["kind"] == kind && object["metadata"]["name"] == name
+        };
+        for gone in &plan.delete {
+            self.objects.retain(|object| !is(object, &gone.kind.kind, &gone.key.name));
+        }
+        for wanted in &plan.apply {
+            let (kind, name) = (&wanted.kind.kind, &wanted.key.name);
+            let known = self.objects.iter().position(|object| is(object, kind, name));
+            if known.is_some() && wanted.strategy == Strategy::CreateOnce {
+                continue;
+            }
+            let mut object = wanted.body.clone();
+            object["metadata"]["uid"] = format!("{kind}-{at}").into();
+            object["metadata"]["creationTimestamp"] = at.to_string().into();
+            object["metadata"]["ownerReferences"] = json!([owner()]);
+            match known {
+                Some(known) if self.objects[known]["spec"] == object["spec"] => {}
+                Some(known) => self.objects[known] = object,
+                None => self.objects.push(object),
+            }
+        }
+        self.objects != before
+    }
+}
+
+fn owner() -> Value {
+    json!({ "apiVersion": "aim.silogen.ai/v1alpha1", "kind": "AIMServiceTemplate",
+        "name": "tiny-lm-latency", "uid": UID, "controller": true })
+}
+
+/// A whole pass: what a look asks for is done, and then the same template is looked at again.
+pub(super) fn pass(template: &AimServiceTemplate, cluster: &mut Cluster, at: Timestamp) -> Seen {
+    let mut seen = look_at(template, cluster, at);
+    for _ in 0..3 {
+        if !cluster.carry_out(&seen.plan, at) {
+            break;
+        }
+        seen = look_at(template, cluster, at);
+    }
+    seen
 }
 
 /// One look at a cluster.
@@ -144,6 +208,13 @@ where
     let mut answers = block_on(fetch(&Settings::default(), &documents, template));
     if answers.output.is_some() {
         answers.output.clone_from(&cluster.output);
+    }
+    let error = || Error::infrastructure("Timeout", "no answer");
+    match cluster.unread {
+        Some("AIMImage") => answers.images.namespaced = Fetched::Failed(error()),
+        Some("AIMClusterImage") => answers.images.cluster = Fetched::Failed(error()),
+        Some("ServingRuntime") => answers.served = Fetched::Failed(error()),
+        _ => {}
     }
     domain::<K>().compose(template, answers, at)
 }
@@ -177,6 +248,13 @@ pub(super) fn look<K: TemplateKind<Scope: TypedScope>>(template: &K, cluster: &C
 pub(super) fn after(template: &AimServiceTemplate, seen: &Seen) -> AimServiceTemplate {
     let status = serde_json::from_value(Value::Object(seen.status.clone())).unwrap();
     AimServiceTemplate { status: Some(status), ..template.clone() }
+}
+
+/// The same where the definition of the kind is one of before, which drops what it does not know.
+pub(super) fn pruned(template: &AimServiceTemplate, seen: &Seen) -> AimServiceTemplate {
+    let mut template = after(template, seen);
+    template.status.as_mut().unwrap().discovery = None;
+    template
 }
 
 /// A template whose image has answered.

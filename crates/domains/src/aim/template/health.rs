@@ -16,7 +16,7 @@ use super::fetch::scope;
 use super::{news, reasons};
 
 pub(super) const DISCOVERED: &str = "Discovered";
-const PROGRESSING: &str = types::PROGRESSING;
+pub(super) const PROGRESSING: &str = types::PROGRESSING;
 const READY: &str = types::READY;
 const TYPES: [&str; 4] = [DISCOVERED, PROGRESSING, READY, FAILURE];
 pub(super) const FAILURE: &str = "Failure";

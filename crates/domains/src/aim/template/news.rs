@@ -1,6 +1,6 @@
 //! What is worth an event: only what has happened since the stored status.
 
-use windlass_api::aim::template::{Phase, TemplateKind, TemplateStatus};
+use windlass_api::aim::template::TemplateKind;
 use windlass_engine::conditions::EventType;
 use windlass_engine::events::EventNote;
 
@@ -11,7 +11,7 @@ use crate::aim::runtime_config::Resolved;
 
 pub(super) fn news<K: TemplateKind>(template: &K, observed: &Observed) -> Vec<EventNote> {
     let config = config(template, observed);
-    config.into_iter().chain(discovery(template, observed)).collect()
+    config.into_iter().chain(discovery(observed)).collect()
 }
 
 fn note(type_: EventType, reason: &str, message: impl Into<String>) -> EventNote {
@@ -60,12 +60,10 @@ fn config<K: TemplateKind>(template: &K, observed: &Observed) -> Option<EventNot
     }
 }
 
-fn discovery<K: TemplateKind>(template: &K, observed: &Observed) -> Option<EventNote> {
-    let stored = template.status();
-    let known = stored.and_then(|status| status.discovery.as_ref());
-    let is_news = known != observed.record.as_ref();
+fn discovery(observed: &Observed) -> Option<EventNote> {
+    let is_news = observed.is_news();
     match &observed.outcome {
-        Outcome::Running { .. } if is_news && !is_told_by_a_predecessor(stored) => {
+        Outcome::Running { .. } if is_news => {
             let message = "Discovery job is running";
             Some(note(EventType::Normal, reasons::EVENT_DISCOVERY_STARTED, message))
         }
@@ -83,11 +81,4 @@ fn discovery<K: TemplateKind>(template: &K, observed: &Observed) -> Option<Event
         }
         _ => None,
     }
-}
-
-/// One that kept no record of the Jobs it had told of.
-fn is_told_by_a_predecessor(stored: Option<&TemplateStatus>) -> bool {
-    let Some(stored) = stored else { return false };
-    let known = stored.discovery.as_ref().and_then(|known| known.started_job.as_ref());
-    known.is_none() && stored.status.as_deref() == Some(Phase::Progressing.as_str())
 }

@@ -23,7 +23,8 @@ use crate::aim::catalogue::Image;
 const LOOK_AT_PODS: Duration = Duration::from_secs(15);
 
 const NAME_TAKEN: Duration = Duration::from_secs(5);
-const FAILURE_STORED: Duration = Duration::from_secs(1);
+/// What is stored decides what comes next, and our own writes wake nobody.
+const STORED: Duration = Duration::from_secs(1);
 /// Not everything that may be refused is watched, such as rights.
 const READ_AGAIN: Duration = Duration::from_secs(30);
 
@@ -54,8 +55,10 @@ pub(super) fn plan<K: TemplateKind<Scope: TypedScope>>(
         }
         Outcome::Running { .. } => plan.requeue_after(LOOK_AT_PODS),
         Outcome::Waiting { left, .. } => plan.requeue_after(*left),
-        // What is stored of it decides what comes next, and our own writes wake nobody.
-        Outcome::JobFailed | Outcome::ParseFailed { .. } => plan.requeue_after(FAILURE_STORED),
+        Outcome::JobFailed | Outcome::ParseFailed { .. } if observed.is_news() => {
+            plan.requeue_after(STORED);
+        }
+        Outcome::Discovered if !may_serve(template, observed) => plan.requeue_after(STORED),
         Outcome::Unread { error: Some(_), .. } => plan.requeue_after(READ_AGAIN),
         _ => {}
     }
@@ -83,6 +86,16 @@ fn ask<K: TemplateKind>(plan: &mut Plan, home: &str, template: &K, observed: &Ob
     plan.add(&job, Ownership::Owned, Strategy::CreateOnce);
 }
 
+/// Until it is stored to what the answer is one, only what runs tells of it, and must stay as it is.
+fn may_serve<K: TemplateKind>(template: &K, observed: &Observed) -> bool {
+    match observed.outcome {
+        _ if !lacks_inputs(template) => true,
+        Outcome::Answered => true,
+        Outcome::Discovered => observed.is_stored(template),
+        _ => false,
+    }
+}
+
 fn serve<K: TemplateKind>(
     plan: &mut Plan,
     namespace: Option<&str>,
@@ -90,12 +103,7 @@ fn serve<K: TemplateKind>(
     observed: &Observed,
     image: &Image,
 ) {
-    if !observed.answer.is_given || !observed.serves_runtime {
-        return;
-    }
-    let is_current = matches!(observed.outcome, Outcome::Answered | Outcome::Discovered);
-    if lacks_inputs(template) && !is_current {
-        // What runs is the only trace of what the answer was given to, until that is stored.
+    if !observed.answer.is_given || !observed.serves_runtime || !may_serve(template, observed) {
         return;
     }
     let served = Served {

@@ -104,6 +104,8 @@ fn an_output_that_cannot_be_read_is_tried_again_while_the_job_lasts() {
     let stored = after(&template(), &seen);
     let again = look_at(&stored, &cluster, later(5));
     assert_eq!(again.status["discovery"], seen.status["discovery"], "it counts once");
+    let next = [&seen, &again].map(|seen| seen.plan.requeue_after.map(|left| left.as_secs()));
+    assert_eq!(next, [Some(1), None], "what goes on failing is not read each second");
     // w04: gone with its Job, it is asked again, but not at once.
     let gone = Cluster::of([image()]);
     assert_eq!(look_at(&stored, &gone, later(59)).applied().len(), 0);

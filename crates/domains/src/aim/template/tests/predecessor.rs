@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use windlass_api::aim::template::{AimServiceTemplate, TemplateStatus};
 
 use crate::aim::template::fixture::{
-    Cluster, IMAGE, JOB, UID, after, answered, image, image_of, is_available, job_of, look,
-    template,
+    Cluster, IMAGE, JOB, OUTPUT, Seen, UID, after, answered, image, image_of, is_available, job_of,
+    later, look, made, pass, pruned, template,
 };
 
 /// Neither says what it was asked with.
@@ -115,6 +115,132 @@ fn w05_until_it_is_stored_what_has_answered_what_runs_is_left_alone() {
     assert!(seen.applied().iter().all(|made| made.starts_with("Job ")), "{:?}", seen.applied());
     let next = look(&after(&template, &seen), &cluster);
     assert!(next.applied().contains(&"ServingRuntime tiny-lm-latency".to_owned()));
+}
+
+fn newer() -> Value {
+    image_of(&IMAGE.replace("1.4.0", "2.0.0"))
+}
+
+/// How a status comes back from the API.
+type Stored = fn(&AimServiceTemplate, &Seen) -> AimServiceTemplate;
+
+/// What was read is stored before anything runs by it: a pass ends with a second look, at what it has
+/// made and at the status of before.
+#[test]
+fn w05_an_answer_that_was_just_read_outlives_its_own_pass() {
+    let said = json!(answered(&template()).status.unwrap());
+    let output = OUTPUT.replace("\"gpu_count\": 2", "\"gpu_count\": 4").replace("7b-fp8", "8b");
+    let discovered = json!([{ "type": "Discovered", "status": "True", "reason": "Discovered",
+        "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" }]);
+    for (phase, is_labelled) in [("Degraded", true), ("Pending", true), ("Degraded", false)] {
+        for stored in [after as Stored, pruned] {
+            let status = json!({ "status": phase, "modelSources": said["modelSources"],
+                "profile": said["profile"], "conditions": discovered });
+            let mut template = of_a_predecessor(status);
+            let mut cluster = Cluster::of([newer(), runtime_of(IMAGE)]).printing(&output);
+            let asks = look(&template, &cluster);
+            let mut job = made(&asks.plan, "job");
+            if !is_labelled {
+                job["metadata"].as_object_mut().unwrap().remove("annotations");
+            }
+            cluster.objects.push(job);
+            cluster.end("Complete");
+            for at in [0, 1, 2] {
+                let seen = pass(&template, &mut cluster, later(at));
+                assert!(is_available(&seen));
+                assert_eq!(seen.status["profile"]["metadata"]["gpu_count"], 4, "{phase} {at}");
+                let source = &seen.status["modelSources"][0]["name"];
+                assert_eq!(source, "acme/tiny-lm-8b", "{phase} {at}");
+                assert_eq!(seen.plan.requeue_after.is_some(), at == 0, "{phase} {at}");
+                assert_eq!(seen.events().iter().any(|told| told.contains("Succeeded")), at == 0);
+                template = stored(&template, &seen);
+            }
+            let runtime = &cluster.find("ServingRuntime").unwrap()["spec"]["containers"][0];
+            assert_eq!(runtime["image"], newer()["spec"]["image"]);
+            assert_eq!(runtime["env"][0]["value"], "acme/tiny-lm-8b");
+        }
+    }
+}
+
+/// Without a record the conditions and the Job itself tell what was told before.
+#[test]
+fn w04_what_fails_is_told_once_and_tried_each_minute_where_no_record_is_kept() {
+    let with_answer = pruned(&template(), &look(&answered(&template()), &Cluster::of([image()])));
+    for (template, end) in [
+        (template(), "Failed"),
+        (template(), "Complete"),
+        (with_answer.clone(), "Failed"),
+        (with_answer, "Complete"),
+    ] {
+        let has_answer = template.status.is_some();
+        let mut cluster = Cluster::of([newer()]).printing("nonsense");
+        if has_answer {
+            cluster.objects.push(runtime_of(IMAGE));
+        }
+        let mut template = template;
+        let mut told = |cluster: &mut Cluster, at: i64| {
+            let seen = pass(&template, cluster, later(at));
+            assert_eq!(is_available(&seen), has_answer, "{end} {at}");
+            template = pruned(&template, &seen);
+            let config = "DefaultRuntimeConfigNotFound";
+            let told = seen.events().into_iter().filter(|told| !told.contains(config)).count();
+            (told, seen.plan.requeue_after.map(|after| after.as_secs()))
+        };
+        assert_eq!(told(&mut cluster, 0), (1, Some(15)), "it has started");
+        assert_eq!(told(&mut cluster, 5), (0, Some(15)));
+        cluster.end(end);
+        assert_eq!(told(&mut cluster, 10), (1, Some(1)), "it has failed");
+        assert_eq!(told(&mut cluster, 11), (0, Some(59)));
+        assert_eq!(told(&mut cluster, 40), (0, Some(30)));
+        let failed = cluster.find("Job").unwrap()["metadata"]["uid"].clone();
+        assert_eq!(told(&mut cluster, 70), (1, Some(15)), "the next one has started");
+        assert_ne!(cluster.find("Job").unwrap()["metadata"]["uid"], failed);
+        // Another image need not wait, nor need anything after the Job is gone.
+        cluster.end(end);
+        told(&mut cluster, 80);
+        cluster.objects[0] = image_of(&IMAGE.replace("1.4.0", "2.0.1"));
+        assert_eq!(told(&mut cluster, 81), (1, Some(15)));
+        cluster.end(end);
+        told(&mut cluster, 90);
+        cluster.objects.retain(|object| object["kind"] != "Job");
+        assert_eq!(told(&mut cluster, 151), (1, Some(15)));
+    }
+}
+
+/// A Job that does not end is one that has failed, also without a record.
+#[test]
+fn w26_a_job_that_does_not_end_is_replaced_where_no_record_is_kept() {
+    let mut cluster = Cluster::of([image()]);
+    let mut template = template();
+    let mut phase = |cluster: &mut Cluster, at: i64| {
+        let seen = pass(&template, cluster, later(at));
+        template = pruned(&template, &seen);
+        seen.phase().to_owned()
+    };
+    assert_eq!(phase(&mut cluster, 0), "Progressing");
+    let first = cluster.find("Job").unwrap()["metadata"]["uid"].clone();
+    assert_eq!(phase(&mut cluster, 3601), "Failed");
+    phase(&mut cluster, 3602);
+    phase(&mut cluster, 3700);
+    assert_ne!(cluster.find("Job").unwrap()["metadata"]["uid"], first);
+}
+
+/// While it is unknown which image there is, the answer of an unknown one is not taken for its.
+#[test]
+fn w05_what_cannot_be_read_makes_no_answer_of_the_present_image() {
+    let said = json!(answered(&template()).status.unwrap());
+    for (phase, is_asked) in [("Degraded", true), ("Pending", true), ("Available", false)] {
+        let status = json!({ "status": phase, "modelSources": said["modelSources"] });
+        let template = of_a_predecessor(status);
+        for what in ["AIMImage", "AIMClusterImage", "ServingRuntime"] {
+            let unread = Cluster { unread: Some(what), ..Cluster::of([image()]) };
+            let seen = look(&template, &unread);
+            assert_eq!(seen.condition("Failure").unwrap().1, "Failed", "{phase} {what}");
+            let next = look(&after(&template, &seen), &Cluster::of([image()]));
+            let asks = next.applied().iter().any(|made| made.starts_with("Job "));
+            assert_eq!(asks, is_asked, "{phase} {what}");
+        }
+    }
 }
 
 /// It asked again, perhaps another image, whenever it was not Available.
