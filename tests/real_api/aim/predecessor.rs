@@ -30,9 +30,17 @@ async fn serve(space: &Space, name: &str) -> DynamicObject {
     let template = space.get::<AimServiceTemplate>(name).await.unwrap();
     let runtime = json!({
         "apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntime",
-        "metadata": { "name": name, "ownerReferences": [{
-            "apiVersion": "aim.silogen.ai/v1alpha1", "kind": "AIMServiceTemplate", "name": name,
-            "uid": template.uid(), "controller": true, "blockOwnerDeletion": true }] },
+        "metadata": {
+            "name": name,
+            "labels": { "app.kubernetes.io/name": "aim-runtime",
+                "app.kubernetes.io/component": "serving-runtime",
+                "app.kubernetes.io/managed-by": "aim-controller",
+                "aim.silogen.ai/model-id": "tiny-lm" },
+            "ownerReferences": [{
+                "apiVersion": "aim.silogen.ai/v1alpha1", "kind": "AIMServiceTemplate",
+                "name": name, "uid": template.uid(), "controller": true,
+                "blockOwnerDeletion": true }],
+        },
         "spec": { "supportedModelFormats": [{ "name": "aim", "version": "1" }],
             "containers": [{ "name": "kserve-container", "image": IMAGE }] },
     });
@@ -52,6 +60,12 @@ fn reported() -> Value {
         "conditions": [{ "type": "Discovered", "status": "True", "reason": "Discovered",
             "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" }],
     })
+}
+
+/// The catalogue goes on to another image.
+async fn update_image(space: &Space) {
+    let other = image_spec(&IMAGE.replace("1.4.0", "2.0.0"), "");
+    space.edit::<AimImage>("tiny-lm", json!({ "spec": other })).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,8 +89,7 @@ async fn w05_what_a_predecessor_was_told_counts_until_the_image_changes() {
     let now = see(&space, "ServingRuntime", "tiny", two).await;
     assert_eq!(now["metadata"]["uid"].as_str(), runtime.metadata.uid.as_deref());
 
-    let other = image_spec(&IMAGE.replace("1.4.0", "2.0.0"), "");
-    space.edit::<AimImage>("tiny-lm", json!({ "spec": other })).await;
+    update_image(&space).await;
     let less = ANSWER.replace("\"gpu_count\": 2, ", "").replace("\"precision\": \"fp4\", ", "");
     assert_ne!(less, ANSWER);
     answer(&space, &node, "tiny", less).await;
@@ -90,4 +103,34 @@ async fn w05_what_a_predecessor_was_told_counts_until_the_image_changes() {
     wait_for::<AimServiceTemplate>(&space, "tiny", "the new answer alone", fresh).await;
     let last = wait_template(&space, "tiny", "Available").await;
     assert_eq!(last["status"]["resolvedImage"]["scope"], "Namespace");
+}
+
+/// What runs shows which image has answered, and that one is no longer in the catalogue.
+#[tokio::test(flavor = "multi_thread")]
+async fn w05_an_image_that_has_changed_before_the_start_is_asked() {
+    let Some(cluster) = crate::shared(&[]).await else { return };
+    let space = cluster.space("changed").await;
+    let node = LogNode::start(&space).await;
+    create_image(&space, "tiny-lm", "").await;
+    create_template(&space, "tiny", json!({})).await;
+    report(&space, "tiny", reported()).await;
+    serve(&space, "tiny").await;
+    update_image(&space).await;
+    let _operator = Operator::start(&cluster, &space).await;
+
+    answer(&space, &node, "tiny", ANSWER).await;
+    let fresh = |now: &Value| {
+        let status = &now["status"];
+        status["profile"]["env_vars"] == json!({ "VLLM_USE_V1": "1" })
+            && status["discovery"]["inputs"].is_string()
+            && status["modelSources"][0]["sourceUri"] != "hf://m"
+    };
+    wait_for::<AimServiceTemplate>(&space, "tiny", "the new answer", fresh).await;
+    let follows = |now: &Value| {
+        let container = &now["spec"]["containers"][0];
+        container["image"] == IMAGE.replace("1.4.0", "2.0.0") && container["env"][0]["value"] != "m"
+    };
+    see(&space, "ServingRuntime", "tiny", follows).await;
+    let last = wait_template(&space, "tiny", "Available").await;
+    assert!(fresh(&last), "the answer stays: {last}");
 }
