@@ -4,13 +4,14 @@
 //! The log is untrusted: what is read, parsed and kept of it is bounded.
 
 mod search;
+mod stored;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
 use search::Effort;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// How much of a log is looked through: its end, since the result is what the image prints last.
 const LOG_LIMIT_BYTES: usize = 4 << 20;
@@ -83,19 +84,23 @@ pub(crate) fn parse(log: &[u8]) -> Result<Discovered, Error> {
 }
 
 impl Discovered {
-    /// About how much of an object it takes. The record of who has set what repeats every name.
+    /// How much of an object it takes.
     fn stored_bytes(&self) -> usize {
-        const NAMES: usize = r#"{"name":"","sourceUri":"","size":""},"#.len();
-        let source =
-            |source: &Source| NAMES + source.name.len() + source.uri.len() + source.size.len();
-        let variable = |(name, value): (&String, &String)| 2 * name.len() + value.len() + 16;
-        let args = self.profile.engine_args.as_ref().map_or(0, |args| args.to_string().len());
-        let Metadata { engine, gpu, metric, precision, .. } = &self.profile.metadata;
-        let words = [engine, gpu, metric, precision].into_iter().flatten().map(String::len);
-        self.sources.iter().map(source).sum::<usize>()
-            + self.profile.env_vars.iter().map(variable).sum::<usize>()
-            + words.sum::<usize>()
-            + 2 * args
+        let source = |source: &Source| {
+            let Source { name, uri, size } = source;
+            json!({ "name": name, "sourceUri": uri, "size": size })
+        };
+        let Profile { engine_args, env_vars, metadata } = &self.profile;
+        let Metadata { engine, gpu, gpu_count, metric, precision } = metadata;
+        stored::bytes(&json!({
+            "modelSources": self.sources.iter().map(source).collect::<Value>(),
+            "profile": {
+                "engine_args": engine_args,
+                "env_vars": env_vars,
+                "metadata": { "engine": engine, "gpu": gpu, "gpu_count": gpu_count,
+                    "metric": metric, "precision": precision },
+            },
+        }))
     }
 }
 

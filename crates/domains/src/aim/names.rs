@@ -124,7 +124,7 @@ fn stem(name: &str, max: usize) -> &str {
 }
 
 /// A JSON string as Go writes it: safe inside HTML and JavaScript.
-fn go_string(text: &str) -> String {
+pub(crate) fn go_string(text: &str) -> String {
     serde_json::Value::from(text)
         .to_string()
         .replace('<', r"\u003c")

@@ -244,6 +244,14 @@ fn w19_what_could_not_be_stored_is_refused() {
     let names: Vec<String> = (0..40_000).map(|n| format!("\"v{n}\":\"\"")).collect();
     let variables = format!(r#"[{{"profile":{{"env_vars":{{{}}}}}}}]"#, names.join(","));
     assert_eq!(of(&variables), Err(Error::TooMuch));
+    let profile = |field: &str, value: &str| format!(r#"[{{"profile":{{"{field}":{value}}}}}]"#);
+    // What takes more room in the store than in the log.
+    let marks = format!(r#"{{"A":"{}"}}"#, "<".repeat(180_000));
+    let controls = format!(r#"{{"{}":""}}"#, r"\u0001".repeat(90_000));
+    let numbers = format!(r#"{{"a":[{}]}}"#, vec!["1e20"; 60_000].join(","));
+    for (field, value) in [("env_vars", marks), ("env_vars", controls), ("engine_args", numbers)] {
+        assert_eq!(of(&profile(field, &value)).err(), Some(Error::TooMuch), "{value:.20}");
+    }
 }
 
 #[test]
