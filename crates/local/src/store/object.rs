@@ -48,7 +48,7 @@ pub struct Object {
     metadata: Map<String, Value>,
     /// The printed object from its first field of metadata on.
     printed: Bytes,
-    /// Made when it is first asked for, or kept where reading it again might change it.
+    /// Made when it is first asked for.
     value: OnceLock<Value>,
 }
 
@@ -78,13 +78,12 @@ impl Object {
             }
         }
         let printed = print(&value);
-        let kept = if has_fractions(&value) { value.clone().into() } else { OnceLock::new() };
         let mut metadata = match value.get_mut("metadata").map(Value::take) {
             Some(Value::Object(metadata)) => metadata,
             _ => Map::new(),
         };
         metadata.remove(OWNERS);
-        Self { version, metadata, printed, value: kept }
+        Self { version, metadata, printed, value: OnceLock::new() }
     }
 
     pub(super) fn from_disk(stored: &[u8], version: u64) -> Result<Self, serde_json::Error> {
@@ -196,16 +195,6 @@ impl Object {
     /// Bytes of the printed object.
     pub fn size(&self) -> usize {
         self.printed.len()
-    }
-}
-
-/// Numbers with a fraction are not always read as they were printed, and must not drift.
-fn has_fractions(value: &Value) -> bool {
-    match value {
-        Value::Number(number) => number.is_f64(),
-        Value::Array(list) => list.iter().any(has_fractions),
-        Value::Object(map) => map.values().any(has_fractions),
-        _ => false,
     }
 }
 
