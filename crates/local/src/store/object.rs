@@ -9,6 +9,7 @@ use std::{
 };
 
 use axum::body::Bytes;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// Where an object is: `<group>/<plural>` and `<namespace>/<name>`, the namespace empty for
@@ -69,7 +70,7 @@ fn is_printed((name, value): (&String, &Value)) -> bool {
 
 impl Object {
     /// Takes out what is not stored. An object without metadata gets an empty one.
-    pub(super) fn new(mut value: Value, version: u64) -> Self {
+    pub(crate) fn new(mut value: Value, version: u64) -> Self {
         if let Some(map) = value.as_object_mut() {
             map.remove("apiVersion");
             map.remove("kind");
@@ -117,13 +118,19 @@ impl Object {
         serde_json::from_slice(&self.stored().concat()).unwrap_or_default()
     }
 
-    /// The tree of what is printed.
-    fn tree(&self) -> Value {
+    /// The tree of what is printed, not to be kept here: for objects that are large and that few look
+    /// into.
+    pub(crate) fn tree(&self) -> Value {
         let Some(mut value) = self.value.get().cloned() else { return self.parse() };
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.retain(|name, value| is_printed((name, value)));
         }
         value
+    }
+
+    /// What a type takes of it, without a tree of the rest.
+    pub(crate) fn part<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(&self.stored().concat())
     }
 
     /// Without `managedFields`.
