@@ -20,5 +20,5 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 /// Take definitions from here and not from the derived `crd()`: rules that a derive cannot express
 /// are added on the way.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    [serving::crds(), model::crds(), aim::crds()].concat()
+    [serving::crds(), model::crds(), aim::crds()].into_iter().flatten().collect()
 }

@@ -295,7 +295,8 @@ impl<D: Domain> Shared<D> {
             let mut claim = Claim { shared: &self, key, again: Again::After(Duration::ZERO) };
             self.runtime.metrics.queue_depth(kind, self.queue.depth());
             let started = Instant::now();
-            let pass = self.pass(&claim.key).await;
+            // Of its own: it takes far more room than a worker that waits, and most of them do.
+            let pass = Box::pin(self.pass(&claim.key)).await;
             let seconds = started.elapsed().as_secs_f64();
             self.runtime.metrics.reconciled(kind, pass.outcome, seconds);
             claim.again = pass.again;

@@ -1,7 +1,8 @@
 //! Custom resource definitions: their schemas, defaults, rules and versions.
 //!
-//! A definition is checked when it is written and compiled once per change; what a version then does
-//! to objects (`prune`, `default`, `validate`) is pure.
+//! A definition is checked when it is written and read once per change; what a version then does to
+//! objects (`prune`, `default`, `validate`) is pure. Its schema takes many times the room of its text
+//! and is compiled when the first object needs it: most kinds of a cluster have none.
 
 mod causes;
 mod check;
@@ -22,15 +23,18 @@ mod structure;
 mod tests;
 mod values;
 
+use std::sync::{Arc, OnceLock};
+
 use serde_json::{Value, json};
 
 pub use definition::{default_definition, validate_definition};
-pub use names::{accept_names, is_established, terminating};
+pub use names::{Taken, accept_names, is_established, terminating};
 pub use scale::ScalePaths;
 
 use crate::{
     builtin::{Resource, Storage, Subresource},
     error::Cause,
+    store::Object,
     types::{Id, Typed, Types},
 };
 use path::Path;
@@ -42,6 +46,8 @@ pub struct Definition {
     pub group: String,
     pub names: Names,
     pub namespaced: bool,
+    /// Whether its resources are served.
+    pub established: bool,
     pub versions: Vec<Version>,
 }
 
@@ -68,8 +74,14 @@ pub struct Version {
     pub selectable_fields: Vec<String>,
     /// What each answer warns of, if the version is deprecated.
     pub deprecation: Option<String>,
-    /// As it was declared, for clients to read.
-    pub raw_schema: Value,
+    /// The definition, and which of its versions this is.
+    source: (Arc<Object>, usize),
+    compiled: OnceLock<Compiled>,
+}
+
+/// A schema, ready for use.
+#[derive(Debug)]
+struct Compiled {
     schema: Schema,
     types: Types,
     root: Id,
@@ -91,7 +103,8 @@ pub struct Column {
 impl Definition {
     /// Of a definition that has passed `validate_definition`; fails with its causes where it cannot be
     /// used all the same.
-    pub fn compile(crd: &Value) -> Result<Self, Vec<Cause>> {
+    pub fn read(object: &Arc<Object>) -> Result<Self, Vec<Cause>> {
+        let crd = object.tree();
         let spec = &crd["spec"];
         let owned = |value: &Value, name: &str| text(value, name).unwrap_or_default().to_owned();
         let strings = |name: &str| {
@@ -106,14 +119,14 @@ impl Definition {
             categories: strings("categories"),
         };
         let group = owned(spec, "group");
-        let version = |raw| Version::compile(raw, &group, &names.kind);
-        let versions: Vec<Version> = list(spec, "versions").map(version).collect();
+        let version = |(at, raw)| Version::read(raw, &group, &names.kind, (Arc::clone(object), at));
+        let versions: Vec<Version> = list(spec, "versions").enumerate().map(version).collect();
         let named = ![&group, &names.plural, &names.kind].iter().any(|name| name.is_empty());
-        if !named || versions.is_empty() || versions.iter().any(|version| version.schema.broken) {
-            return Err(validate_definition(crd, None));
+        if !named || versions.is_empty() {
+            return Err(validate_definition(&crd, None));
         }
         let namespaced = text(spec, "scope") == Some("Namespaced");
-        Ok(Self { group, names, namespaced, versions })
+        Ok(Self { group, names, namespaced, established: is_established(&crd), versions })
     }
 
     pub fn version(&self, name: &str) -> Option<&Version> {
@@ -165,11 +178,8 @@ impl Definition {
 }
 
 impl Version {
-    fn compile(raw: &Value, group: &str, kind: &str) -> Self {
+    fn read(raw: &Value, group: &str, kind: &str, source: (Arc<Object>, usize)) -> Self {
         let flag = |name: &str| raw[name].as_bool().unwrap_or_default();
-        let raw_schema = definition::schema_of(raw).cloned().unwrap_or_else(|| json!({}));
-        let schema = Schema::read(&raw_schema);
-        let (types, root) = forms::of_objects(&schema);
         let name = text(raw, "name").unwrap_or_default();
         let deprecation = flag("deprecated").then(|| {
             let usual = || format!("{group}/{name} {kind} is deprecated");
@@ -186,44 +196,63 @@ impl Version {
             columns: Column::read_all(raw),
             selectable_fields: selectable.map(str::to_owned).collect(),
             deprecation,
-            raw_schema,
-            schema,
-            types,
-            root,
+            source,
+            compiled: OnceLock::new(),
         }
+    }
+
+    /// As it was declared, for clients to read.
+    pub fn raw_schema(&self) -> Value {
+        let (definition, at) = &self.source;
+        let definition = definition.tree();
+        let version = definition.pointer(&format!("/spec/versions/{at}"));
+        version.and_then(definition::schema_of).cloned().unwrap_or_else(|| json!({}))
+    }
+
+    fn compiled(&self) -> &Compiled {
+        self.compiled.get_or_init(|| {
+            let schema = Schema::read(&self.raw_schema());
+            let (types, root) = forms::of_objects(&schema);
+            Compiled { schema, types, root }
+        })
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.compiled().schema
     }
 
     /// The form of the objects, for apply and patches.
     pub fn typed(&self) -> Typed<'_> {
-        Typed { types: &self.types, id: self.root }
+        let Compiled { types, root, .. } = self.compiled();
+        Typed { types, id: *root }
     }
 
     /// Drops fields that are not declared; returns their paths.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
-        prune::prune(&self.schema, object)
+        prune::prune(self.schema(), object)
     }
 
     /// Drops nulls that may not stand and that no default replaces. What is read is spared them, but
     /// an apply that leaves one behind is refused.
     pub fn drop_nulls(&self, object: &mut Value) {
-        defaults::drop_nulls(&self.schema, object);
+        defaults::drop_nulls(self.schema(), object);
     }
 
     /// Fills in defaults.
     pub fn default(&self, object: &mut Value) {
-        defaults::default(&self.schema, object);
+        defaults::default(self.schema(), object);
     }
 
     /// What is wrong with an object as a whole. The old object is what it replaces: its faults are
     /// forgiven where they have not been touched.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<Cause> {
-        let causes = check::check(&self.schema, new, old, &Path::Root);
+        let causes = check::check(self.schema(), new, old, &Path::Root);
         self.finish(causes, new, old, Part::Whole)
     }
 
     /// As `validate` for a write of `/status`, which cannot answer for the rest of the object.
     pub fn validate_status(&self, new: &Value, old: Option<&Value>) -> Vec<Cause> {
-        let causes = match (self.schema.field("status"), new.get("status")) {
+        let causes = match (self.schema().field("status"), new.get("status")) {
             (Some(schema), Some(status)) => {
                 let old = old.and_then(|old| old.get("status"));
                 // The texts name fields as the status itself would, the causes in full.
@@ -242,27 +271,34 @@ impl Version {
         old: Option<&Value>,
         part: Part,
     ) -> Vec<Cause> {
+        let schema = self.schema();
         if let Some(scale) = &self.scale {
             if part == Part::Whole {
                 scale.check_spec(new, &mut causes);
             }
             scale.check_status(new, &mut causes);
         }
-        embedded::check(&self.schema, new, &Path::Root, &mut causes);
+        embedded::check(schema, new, &Path::Root, &mut causes);
         let twice = |object: &Value| {
             let mut causes = Vec::new();
-            check::check_unique(&self.schema, object, &Path::Root, &mut causes);
+            check::check_unique(schema, object, &Path::Root, &mut causes);
             causes
         };
         if old.is_none_or(|old| twice(old).is_empty()) {
             causes.append(&mut twice(new));
         }
-        if self.schema.has_rules {
+        // As an older program may have stored it. What nobody can check is not let through.
+        if schema.broken {
+            let detail =
+                "some validation rules of the definition cannot be read; correct them first";
+            causes.push(causes::invalid(&Path::Root, &Value::Null, detail));
+        }
+        if schema.has_rules {
             if causes.iter().any(check::is_blocking) {
                 let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
                 causes.push(causes::invalid(&Path::Root, &Value::Null, detail));
             } else {
-                causes.append(&mut rules::check(&self.schema, new, old));
+                causes.append(&mut rules::check(schema, new, old));
             }
         }
         causes

@@ -5,13 +5,13 @@ mod rights;
 mod users;
 
 use clap::{Args, ValueEnum};
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use serde_json::Value;
 
 use crate::{names, output};
 
 pub(crate) use objects::NAME as ACCOUNT;
 pub(crate) use rights::rules_in as rules;
-pub(crate) use users::roles as user_roles;
 
 const NAMESPACE: &str = "windlass-system";
 const IMAGE: &str = concat!("ghcr.io/windlass/windlass:", env!("CARGO_PKG_VERSION"));
@@ -67,15 +67,22 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
     output::print_yaml(&documents)
 }
 
+/// What people may do with our kinds.
+pub(crate) fn user_roles() -> Vec<ClusterRole> {
+    windlass_api::crds().iter().flat_map(users::roles).collect()
+}
+
 /// All that the operator needs before it runs, in the order in which it may be applied.
 pub(crate) fn prerequisites(flags: &Flags) -> serde_json::Result<Vec<Value>> {
     let mut documents: Vec<Value> = vec![serde_json::to_value(objects::namespace(flags))?];
+    let mut roles = Vec::new();
     for definition in windlass_api::crds() {
+        roles.extend(users::roles(&definition));
         documents.push(serde_json::to_value(definition)?);
     }
     documents.push(serde_json::to_value(objects::service_account(flags))?);
     documents.extend(rights::objects(flags)?);
-    for role in user_roles() {
+    for role in roles {
         documents.push(serde_json::to_value(role)?);
     }
     Ok(documents)

@@ -1,7 +1,7 @@
 //! `cargo xtask bench up`: how soon a local cluster is there, and what it holds when nothing happens.
 
 use std::{
-    fs,
+    fmt, fs,
     path::{Path, PathBuf},
     process::Command,
     thread,
@@ -87,7 +87,22 @@ struct Started {
     ready: Duration,
 }
 
-/// Prints the report as one line on standard output.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { fresh, existing, .. } = self;
+        let both = |figure: fn(&Figures) -> f64| [figure(fresh), figure(existing)];
+        writeln!(f, "{:24}{:>12}{:>12}  wanted", "", "fresh", "existing")?;
+        for (what, of, wanted) in [
+            ("first answer, worst, ms", both(|of| of.start_to_first_answer_ms.worst), "under 300"),
+            ("memory at rest, MB", both(|of| of.idle_rss_mb.unwrap_or(f64::NAN)), "under 60"),
+        ] {
+            writeln!(f, "{what:24}{:>12}{:>12}  {wanted}", of[0], of[1])?;
+        }
+        Ok(())
+    }
+}
+
+/// Prints the report as one line on standard output, and for the eye beside it.
 pub(super) fn run(starts: &Starts) -> Result<()> {
     let profile = if starts.debug { Profile::Debug } else { Profile::Release };
     let run = Run {
@@ -106,6 +121,7 @@ pub(super) fn run(starts: &Starts) -> Result<()> {
         objects: starts.objects,
         existing: run.existing()?,
     };
+    eprint!("{report}");
     println!("{}", serde_json::to_string(&report).context("cannot write the report")?);
     Ok(())
 }
@@ -225,6 +241,24 @@ async fn fill(dir: &Path, objects: u32) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_kinds_of_start_stand_beside_what_is_wanted() {
+        let figures = |time, memory| Figures {
+            start_to_first_answer_ms: Spread { median: 1.0, worst: time },
+            start_to_ready_ms: Spread { median: 1.0, worst: 1.0 },
+            idle_rss_mb: memory,
+            peak_rss_mb: None,
+        };
+        let (fresh, existing) = (figures(120.5, Some(41.5)), figures(80.0, None));
+        let report = Report { starts: 1, fresh, objects: 1, existing };
+        assert_eq!(
+            report.to_string(),
+            "                               fresh    existing  wanted\n\
+             first answer, worst, ms        120.5          80  under 300\n\
+             memory at rest, MB              41.5         NaN  under 60\n"
+        );
+    }
 
     #[test]
     fn the_middle_and_the_worst_are_told() {

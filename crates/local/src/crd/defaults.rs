@@ -27,7 +27,7 @@ pub(super) fn default(schema: &Schema, value: &mut Value) {
                 {
                     *value = default.clone();
                 }
-                if let Some(schema) = property.or_else(|| schema.additional.schema()) {
+                if let Some(schema) = schema.field(name) {
                     self::default(schema, value);
                 }
             }

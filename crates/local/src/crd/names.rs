@@ -2,15 +2,36 @@
 
 use std::collections::BTreeSet;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::schema::{list, text};
 
-/// The status of a definition among the others, the part of it that naming decides. `time` is when a
+/// What a definition is to the names of others.
+#[derive(Debug, Deserialize)]
+pub struct Taken {
+    spec: Group,
+    #[serde(default)]
+    status: Accepted,
+}
+
+#[derive(Debug, Deserialize)]
+struct Group {
+    group: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Accepted {
+    #[serde(default)]
+    accepted_names: Value,
+}
+
+/// The status of a definition among all others, the part of it that naming decides. `time` is when a
 /// condition that changes has changed.
-pub fn accept_names(crd: &Value, others: &[&Value], time: &str) -> Value {
+pub fn accept_names(crd: &Value, others: &[Taken], time: &str) -> Value {
     let spec = &crd["spec"];
-    let used = Used::by(others, text(spec, "group").unwrap_or_default(), name_of(crd));
+    let used = Used::by(others, text(spec, "group").unwrap_or_default());
     let old = &crd["status"]["acceptedNames"];
     let wanted = &spec["names"];
     let mut accepted = old.as_object().cloned().unwrap_or_default();
@@ -67,13 +88,10 @@ struct Used<'a> {
 }
 
 impl<'a> Used<'a> {
-    fn by(others: &[&'a Value], group: &str, own: &str) -> Self {
+    fn by(others: &'a [Taken], group: &str) -> Self {
         let mut used = Self { resources: BTreeSet::new(), kinds: BTreeSet::new() };
-        for other in others {
-            if text(&other["spec"], "group") != Some(group) || name_of(other) == own {
-                continue;
-            }
-            let names = &other["status"]["acceptedNames"];
+        for other in others.iter().filter(|other| other.spec.group == group) {
+            let names = &other.status.accepted_names;
             for name in ["plural", "singular", "shortNames"] {
                 used.resources.extend(names_in(names, name));
             }
@@ -83,10 +101,6 @@ impl<'a> Used<'a> {
         }
         used
     }
-}
-
-fn name_of(crd: &Value) -> &str {
-    text(&crd["metadata"], "name").unwrap_or_default()
 }
 
 fn names_in<'a>(names: &'a Value, name: &str) -> Vec<&'a str> {

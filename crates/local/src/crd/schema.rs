@@ -19,7 +19,8 @@ pub(super) struct Schema {
     pub(super) preserve: bool,
     /// An object with a kind and metadata of its own.
     pub(super) embedded: bool,
-    pub(super) properties: BTreeMap<String, Schema>,
+    /// In boxes, because the nodes of the map have room for several more than there are.
+    pub(super) properties: BTreeMap<String, Box<Schema>>,
     pub(super) additional: Additional,
     pub(super) items: Option<Box<Schema>>,
     pub(super) default: Option<Value>,
@@ -121,7 +122,7 @@ impl Schema {
     pub(super) fn read(raw: &Value) -> Self {
         let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or_default();
         let properties: BTreeMap<_, _> = map(raw, "properties")
-            .map(|(name, schema)| (name.clone(), Self::read(schema)))
+            .map(|(name, schema)| (name.clone(), Box::new(Self::read(schema))))
             .collect();
         let additional = match raw.get("additionalProperties") {
             Some(Value::Bool(true)) => Additional::Anything,
@@ -132,8 +133,9 @@ impl Schema {
         let declared: Vec<_> = list(raw, "x-kubernetes-validations").map(Rule::read).collect();
         let count = declared.len();
         let rules: Vec<Rule> = declared.into_iter().filter_map(Result::ok).collect();
+        let declared = properties.values().map(Box::as_ref);
         let below: Vec<&Schema> =
-            properties.values().chain(additional.schema()).chain(items.as_deref()).collect();
+            declared.chain(additional.schema()).chain(items.as_deref()).collect();
         let has_rules = !rules.is_empty() || below.iter().any(|schema| schema.has_rules);
         let has_deep_rules =
             rules.iter().any(|rule| rule.deep) || below.iter().any(|schema| schema.has_deep_rules);
@@ -161,7 +163,7 @@ impl Schema {
 
     /// The schema of a field, be it declared or one of the others.
     pub(super) fn field(&self, name: &str) -> Option<&Schema> {
-        self.properties.get(name).or_else(|| self.additional.schema())
+        self.properties.get(name).map(Box::as_ref).or_else(|| self.additional.schema())
     }
 
     /// Its type in the words of messages.

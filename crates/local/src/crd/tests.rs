@@ -5,10 +5,12 @@ mod definitions;
 mod known;
 mod objects;
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::{Definition, Version, default_definition, validate_definition};
-use crate::error::Cause;
+use crate::{error::Cause, store::Object};
 
 /// A definition with a bit of everything.
 fn widget() -> Value {
@@ -19,7 +21,14 @@ fn widget() -> Value {
 
 fn compile(crd: &Value) -> Definition {
     assert_eq!(lines(&validate_definition(crd, None)), Vec::<String>::new());
-    Definition::compile(crd).unwrap_or_else(|causes| panic!("{causes:#?}"))
+    let definition = read(crd);
+    assert!(definition.versions.iter().all(|version| !version.schema().broken));
+    definition
+}
+
+fn read(crd: &Value) -> Definition {
+    let stored = Arc::new(Object::new(crd.clone(), 1));
+    Definition::read(&stored).unwrap_or_else(|causes| panic!("{causes:#?}"))
 }
 
 fn only(definition: &Definition) -> &Version {

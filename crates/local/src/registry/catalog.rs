@@ -159,7 +159,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Definitions that have not changed are taken from the `old` one: compiling takes a while.
+    /// Definitions that have not changed are taken from the `old` one: what is compiled stays so.
     pub(super) fn new(at: u64, definitions: &[Arc<Object>], old: Option<&Self>) -> Self {
         let mut catalog = Self {
             at,
@@ -190,12 +190,12 @@ impl Catalog {
         catalog
     }
 
-    fn define(&mut self, object: &Object, old: Option<&Self>) {
+    fn define(&mut self, object: &Arc<Object>, old: Option<&Self>) {
         let (name, version) = (object.meta("name"), object.version());
         let known = old.and_then(|old| old.definitions.get(name));
         let definition = match known.filter(|(at, _)| *at == version) {
             Some((_, definition)) => definition.clone(),
-            None => match crd::Definition::compile(object.value()) {
+            None => match crd::Definition::read(object) {
                 Ok(definition) => Arc::new(definition),
                 Err(causes) => {
                     return tracing::error!(name, ?causes, "a stored definition cannot be served");
@@ -203,7 +203,7 @@ impl Catalog {
             },
         };
         self.definitions.insert(name.to_owned(), (version, definition.clone()));
-        if !crd::is_established(object.value()) {
+        if !definition.established {
             return;
         }
         for resource in definition.resources() {

@@ -15,7 +15,7 @@ pub(super) fn accept(tx: &Transaction<'_>, served: &Served, definition: &mut Val
     let others: Vec<_> = others
         .iter()
         .filter(|(_, other)| other.meta("name") != name)
-        .map(|(_, other)| other.value())
+        .filter_map(|(_, other)| other.part().ok())
         .collect();
     let time = super::seconds(tx.now());
     let status = crd::accept_names(definition, &others, &time);

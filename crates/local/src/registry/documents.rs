@@ -39,15 +39,15 @@ impl Catalog {
     }
 }
 
-fn custom(served: &Arc<Served>) -> Option<(&Resource, Option<&Value>)> {
+fn custom(served: &Arc<Served>) -> Option<(&Resource, Option<Value>)> {
     match &served.source {
         Source::Builtin(_) => None,
-        Source::Custom(custom) => Some((&served.resource, Some(&custom.version().raw_schema))),
+        Source::Custom(custom) => Some((&served.resource, Some(custom.version().raw_schema()))),
     }
 }
 
-fn documents<'a>(resources: impl Iterator<Item = (&'a Resource, Option<&'a Value>)>) -> Documents {
-    let mut versions: BTreeMap<String, Vec<(&Resource, Option<&Value>)>> = BTreeMap::new();
+fn documents<'a>(resources: impl Iterator<Item = (&'a Resource, Option<Value>)>) -> Documents {
+    let mut versions: BTreeMap<String, Vec<(&Resource, Option<Value>)>> = BTreeMap::new();
     for (resource, schema) in resources {
         let path = openapi::path(&resource.group, &resource.version);
         versions.entry(path).or_default().push((resource, schema));

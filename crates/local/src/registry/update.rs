@@ -111,6 +111,10 @@ impl Registry {
         let mut new = self.kept(target, &before.shown, new, write, &time)?;
         if target.subresource.is_empty() && served.defines() {
             definitions::accept(tx, served, &mut new);
+            // They are applied at every start, and to check one takes long.
+            if is_unchanged(&before, &new) && !before.stored.is_deleting() {
+                return Ok(Content::Shown(before.shown));
+            }
         }
         target.check_changed(&before.shown, &mut new)?;
         self.store_changed(tx, target, before, new, write.mode)
@@ -155,16 +159,12 @@ impl Registry {
         new: Value,
         mode: Mode,
     ) -> Result<Content, Error> {
-        let (served, key, old) = (&target.served, target.key(), before.stored);
-        if is_over(&key, &old, &new) {
+        let (served, key, old) = (&target.served, target.key(), &before.stored);
+        if is_over(&key, old, &new) {
             tx.remove(&key);
             return Ok(Content::Shown(new));
         }
-        let unchanged = match old.has_unprinted() {
-            true => old.is_stored_as(&new),
-            false => apply::same_but_times(&before.shown, &new),
-        };
-        if unchanged {
+        if is_unchanged(&before, &new) {
             return Ok(Content::Shown(before.shown));
         }
         check_depth(&new)?;
@@ -191,6 +191,13 @@ impl Target {
             raise_generation(new);
         }
         served.validate_through(&self.subresource, new, Some(before))
+    }
+}
+
+fn is_unchanged(before: &Before, new: &Value) -> bool {
+    match before.stored.has_unprinted() {
+        true => before.stored.is_stored_as(new),
+        false => apply::same_but_times(&before.shown, new),
     }
 }
 

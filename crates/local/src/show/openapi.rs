@@ -47,7 +47,7 @@ pub fn hash(document: &[u8]) -> String {
 }
 
 /// The document of one version of a group. Custom resources come with the schema of their definition.
-pub fn document(resources: &[(&Resource, Option<&Value>)]) -> Value {
+pub fn document(resources: &[(&Resource, Option<Value>)]) -> Value {
     let mut schemas = Schemas { table: builtin(), done: BTreeMap::new() };
     let mut paths = Map::new();
     for (resource, schema) in resources {

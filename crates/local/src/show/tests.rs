@@ -1,5 +1,7 @@
 //! Against what kube-apiserver 1.36 answered for the same objects.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -7,13 +9,14 @@ use super::{Include, age, discovery, openapi, path::JsonPath, table};
 use crate::{
     builtin::{RESOURCES, Resource, resource},
     crd::{Definition, default_definition},
+    store::Object,
 };
 
 fn widget() -> Definition {
     let text = include_str!("../crd/tests/widget.yaml");
     let mut crd: Value = serde_saphyr::from_str(text).unwrap();
     default_definition(&mut crd);
-    Definition::compile(&crd).unwrap()
+    Definition::read(&Arc::new(Object::new(crd, 1))).unwrap()
 }
 
 #[test]
@@ -200,7 +203,7 @@ fn the_best_version_comes_first() {
 fn openapi_has_what_kubectl_reads() {
     let definition = widget();
     let widgets = definition.resources().remove(0);
-    let schema = &definition.versions[0].raw_schema;
+    let schema = definition.versions[0].raw_schema();
     let document = openapi::document(&[(&widgets, Some(schema))]);
     let path = &document["paths"]["/apis/ex.io/v1/namespaces/{namespace}/widgets/{name}"];
     let kind = json!({"group": "ex.io", "version": "v1", "kind": "Widget"});

@@ -9,6 +9,7 @@ use std::{
 };
 
 use axum::body::Bytes;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// Where an object is: `<group>/<plural>` and `<namespace>/<name>`, the namespace empty for
@@ -48,7 +49,7 @@ pub struct Object {
     metadata: Map<String, Value>,
     /// The printed object from its first field of metadata on.
     printed: Bytes,
-    /// Made when it is first asked for, or kept where reading it again might change it.
+    /// Made when it is first asked for.
     value: OnceLock<Value>,
 }
 
@@ -69,7 +70,7 @@ fn is_printed((name, value): (&String, &Value)) -> bool {
 
 impl Object {
     /// Takes out what is not stored. An object without metadata gets an empty one.
-    pub(super) fn new(mut value: Value, version: u64) -> Self {
+    pub(crate) fn new(mut value: Value, version: u64) -> Self {
         if let Some(map) = value.as_object_mut() {
             map.remove("apiVersion");
             map.remove("kind");
@@ -78,13 +79,12 @@ impl Object {
             }
         }
         let printed = print(&value);
-        let kept = if has_fractions(&value) { value.clone().into() } else { OnceLock::new() };
         let mut metadata = match value.get_mut("metadata").map(Value::take) {
             Some(Value::Object(metadata)) => metadata,
             _ => Map::new(),
         };
         metadata.remove(OWNERS);
-        Self { version, metadata, printed, value: kept }
+        Self { version, metadata, printed, value: OnceLock::new() }
     }
 
     pub(super) fn from_disk(stored: &[u8], version: u64) -> Result<Self, serde_json::Error> {
@@ -118,13 +118,19 @@ impl Object {
         serde_json::from_slice(&self.stored().concat()).unwrap_or_default()
     }
 
-    /// The tree of what is printed.
-    fn tree(&self) -> Value {
+    /// The tree of what is printed, not to be kept here: for objects that are large and that few look
+    /// into.
+    pub(crate) fn tree(&self) -> Value {
         let Some(mut value) = self.value.get().cloned() else { return self.parse() };
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.retain(|name, value| is_printed((name, value)));
         }
         value
+    }
+
+    /// What a type takes of it, without a tree of the rest.
+    pub(crate) fn part<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(&self.stored().concat())
     }
 
     /// Without `managedFields`.
@@ -196,16 +202,6 @@ impl Object {
     /// Bytes of the printed object.
     pub fn size(&self) -> usize {
         self.printed.len()
-    }
-}
-
-/// Numbers with a fraction are not always read as they were printed, and must not drift.
-fn has_fractions(value: &Value) -> bool {
-    match value {
-        Value::Number(number) => number.is_f64(),
-        Value::Array(list) => list.iter().any(has_fractions),
-        Value::Object(map) => map.values().any(has_fractions),
-        _ => false,
     }
 }
 

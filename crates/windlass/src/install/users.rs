@@ -15,12 +15,8 @@ const EDIT: &[&str] = &["create", "delete", "get", "list", "patch", "update", "w
 /// As the usual admin role has it: all that may be done, also in future.
 const ADMIN: &[&str] = &["*"];
 
-/// Three roles for each kind.
-pub(crate) fn roles() -> Vec<ClusterRole> {
-    windlass_api::crds().iter().flat_map(roles_of).collect()
-}
-
-fn roles_of(definition: &CustomResourceDefinition) -> [ClusterRole; 3] {
+/// Three roles for a kind.
+pub(crate) fn roles(definition: &CustomResourceDefinition) -> [ClusterRole; 3] {
     [("admin", "admin", ADMIN), ("editor", "edit", EDIT), ("viewer", "view", VIEW)]
         .map(|(role, aggregate_to, verbs)| cluster_role(definition, role, aggregate_to, verbs))
 }

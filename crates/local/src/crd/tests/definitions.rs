@@ -1,10 +1,11 @@
 //! What definitions may say.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{compile, lines, only, widget, with_spec};
 use crate::{
-    crd::{accept_names, is_established, terminating, validate_definition},
+    crd::{Taken, accept_names, is_established, terminating, validate_definition},
     error::Cause,
     types::{Form, ListKind},
 };
@@ -216,7 +217,8 @@ fn the_first_to_ask_for_a_name_gets_it() {
     second["spec"]["names"]["plural"] = json!("gadgets");
     second["spec"]["names"]["singular"] = json!("gadget");
     second["spec"]["names"]["shortNames"] = json!([]);
-    second["status"] = accept_names(&second, &[&first], time);
+    let others = [Taken::deserialize(&first).unwrap()];
+    second["status"] = accept_names(&second, &others, time);
     assert!(!is_established(&second));
     assert_eq!(
         second["status"]["conditions"],

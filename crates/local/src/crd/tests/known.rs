@@ -113,8 +113,8 @@ fn like(schema: &Value, depth: u32) -> BoxedStrategy<Value> {
 fn any_object() -> impl Strategy<Value = (usize, usize, Value, Value)> {
     (0..COMPILED.len()).prop_flat_map(|definition| {
         (0..COMPILED[definition].versions.len()).prop_flat_map(move |version| {
-            let schema = &COMPILED[definition].versions[version].raw_schema;
-            (Just(definition), Just(version), like(schema, 5), like(schema, 5))
+            let schema = COMPILED[definition].versions[version].raw_schema();
+            (Just(definition), Just(version), like(&schema, 5), like(&schema, 5))
         })
     })
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{compile, lines, object, only, validate_definition, widget, with_spec};
+use super::{compile, lines, object, only, read, validate_definition, widget, with_spec};
 
 /// Prunes, defaults and validates as for a new object.
 fn create(spec: Value) -> Result<Value, Vec<String>> {
@@ -44,6 +44,21 @@ fn chains(links: usize) -> Vec<String> {
         around("size(", "'a'", ")"),
         around("[1].all(x, ", "true", ")"),
     ]
+}
+
+#[test]
+fn rules_that_cannot_be_read_let_nothing_through() {
+    let crd = with_spec(json!({
+        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+        "x-kubernetes-validations": [{"rule": "self.("}],
+    }));
+    let definition = read(&crd);
+    let found = only(&definition).validate(&object(json!({})), None);
+    assert_eq!(
+        lines(&found),
+        ["<nil>: Invalid value: null: some validation rules of the definition cannot be read; \
+          correct them first"]
+    );
 }
 
 #[test]
