@@ -3,6 +3,7 @@
 mod embedded;
 
 use std::{
+    fmt::Display,
     path::{Path, PathBuf},
     sync::RwLock,
     time::Duration,
@@ -13,7 +14,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use tokio::sync::Mutex;
-use xtask::cluster::{Assets, ControlPlane, Options};
+use xtask::cluster::{Assets, ControlPlane, Options, find_kubectl};
 
 use embedded::Embedded;
 
@@ -89,11 +90,6 @@ impl Server {
         self.client.read().unwrap().clone()
     }
 
-    /// Whether Deployments and the like are acted upon.
-    pub(crate) fn has_controllers(&self) -> bool {
-        matches!(self.kind, Kind::Real(_))
-    }
-
     /// How long what takes the server its time may take.
     pub(crate) fn patience(&self) -> Duration {
         match self.kind {
@@ -132,8 +128,17 @@ impl Server {
 
 /// The programs of a control plane, if this machine has them.
 pub(crate) fn assets() -> Option<Assets> {
-    match Assets::find() {
-        Ok(assets) => Some(assets),
+    found(Assets::find())
+}
+
+/// kubectl, where no real server is wanted.
+pub(crate) fn kubectl() -> Option<PathBuf> {
+    found(find_kubectl())
+}
+
+fn found<T, E: Display>(answer: Result<T, E>) -> Option<T> {
+    match answer {
+        Ok(found) => Some(found),
         Err(reason) if xtask::test::required("real-api") => panic!("{reason:#}"),
         Err(reason) => {
             eprintln!("skipped: {reason:#}");

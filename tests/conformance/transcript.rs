@@ -1,4 +1,7 @@
-//! The real kubectl says the same on both servers: output and exit code of every line.
+//! The real kubectl: it says the same on both servers, output and exit code of every line; and what
+//! only pods that run can show it says on `windlass up`.
+
+mod up;
 
 use std::{
     fs,
@@ -27,15 +30,21 @@ struct Line {
     /// Must be in the output, in this order, one pattern per line.
     #[serde(default)]
     shows: Vec<String>,
+    /// The whole output, without its ages and the like; lines are patterns.
+    #[serde(default)]
+    says: Option<String>,
+    /// Its lines may come in any order.
+    #[serde(default)]
+    any_order: bool,
+    /// Typed again until the output is as wanted: events are written beside the work.
+    #[serde(default)]
+    eventually: bool,
     /// Files to be there first.
     #[serde(default)]
     files: std::collections::BTreeMap<String, String>,
     /// The servers word it differently, or it depends on what else there is.
     #[serde(default)]
     compare: case::Compare,
-    /// Needs controllers that write.
-    #[serde(default)]
-    needs_controllers: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -50,13 +59,13 @@ async fn kubectl_says_the_same_on_both_servers() {
     let servers = Server::all().await;
     let lines: Vec<Line> = case::parse(&case::folder().join("transcript.yaml"));
     let mut failures = Vec::new();
-    let desks: Vec<_> = servers.iter().map(|server| Desk::new(server, &kubectl)).collect();
-    let has_controllers = servers.iter().all(Server::has_controllers);
-    for line in lines.iter().filter(|line| has_controllers || !line.needs_controllers) {
+    let desk = |server: &Server| Desk::new(server.name(), server.kubeconfig(), &kubectl);
+    let desks: Vec<_> = servers.iter().map(desk).collect();
+    for line in &lines {
         let outputs: Vec<Output> = desks.iter().map(|desk| desk.run(line)).collect();
         for (desk, output) in desks.iter().zip(&outputs) {
             let problem = problem_with(line, output);
-            failures.extend(problem.map(|problem| format!("{}: {problem}", desk.server.name())));
+            failures.extend(problem.map(|problem| format!("{}: {problem}", desk.server)));
         }
         if let [one, other] = &outputs[..]
             && one != other
@@ -73,9 +82,24 @@ fn problem_with(line: &Line, output: &Output) -> Option<String> {
     if *code != line.code {
         return Some(format!("$ {}\nexit code {code}, wanted {}\n{text}", line.sh, line.code));
     }
+    if let Some(says) = &line.says
+        && !is_whole(says, text, line.any_order)
+    {
+        return Some(format!("$ {}\nwanted:\n{says}\ngot:\n{text}", line.sh));
+    }
     let mut lines = text.lines();
     let missing = line.shows.iter().find(|wanted| !lines.any(|line| fits(wanted, line)));
     missing.map(|wanted| format!("$ {}\nno line is {wanted:?}\n{text}", line.sh))
+}
+
+fn is_whole(says: &str, text: &str, any_order: bool) -> bool {
+    let mut wanted: Vec<_> = says.lines().collect();
+    let mut seen: Vec<_> = text.lines().collect();
+    if any_order {
+        wanted.sort_unstable();
+        seen.sort_unstable();
+    }
+    wanted.len() == seen.len() && wanted.iter().zip(seen).all(|(wanted, line)| fits(wanted, line))
 }
 
 fn difference(one: &Output, other: &Output) -> String {
@@ -93,20 +117,20 @@ fn difference(one: &Output, other: &Output) -> String {
 }
 
 /// A folder to work in, with a kubectl that talks to one server.
-struct Desk<'a> {
-    server: &'a Server,
+struct Desk {
+    server: &'static str,
     folder: tempfile::TempDir,
 }
 
-impl<'a> Desk<'a> {
-    fn new(server: &'a Server, kubectl: &Path) -> Self {
+impl Desk {
+    fn new(server: &'static str, kubeconfig: &Path, kubectl: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for name in ["bin", "work"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
         symlink(kubectl, folder.path().join("bin/kubectl")).unwrap();
         // A copy, because kubectl writes into it.
-        fs::copy(server.kubeconfig(), folder.path().join("kubeconfig")).unwrap();
+        fs::copy(kubeconfig, folder.path().join("kubeconfig")).unwrap();
         Self { server, folder }
     }
 
@@ -142,8 +166,8 @@ fn normal(text: &str, folder: &Path) -> String {
             rule(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
             rule(r#"resourceVersion: "\d+""#, "resourceVersion: <version>"),
             rule(r"Resource Version: +\d+", "Resource Version: <version>"),
-            rule(r"\b10\.\d+\.\d+\.\d+\b", "<address>"),
             rule(r"127\.0\.0\.1:\d+", "<server>"),
+            rule(r"\b(10|127\.(64|96))(\.\d+)+\b", "<address>"),
             rule(r"\b(\d+d)?(\d+h)?(\d+m)?\d+m?s\b", "<age>"),
             rule(r"/tmp/[A-Za-z0-9_./-]+", "<file>"),
             // Columns are as wide as what stands in them.
@@ -153,4 +177,26 @@ fn normal(text: &str, folder: &Path) -> String {
     });
     let text = text.replace(&folder.display().to_string(), "<folder>");
     RULES.iter().fold(text, |text, (rule, with)| rule.replace_all(&text, *with).into_owned())
+}
+
+#[test]
+fn a_line_that_goes_wrong_is_told() {
+    let output = |code, text: &str| Output { code, text: text.to_owned() };
+    let line = |yaml: &str| serde_saphyr::from_str::<Line>(yaml).unwrap();
+    for (yaml, seen, is_right) in [
+        ("{sh: x}", output(0, "a"), true),
+        ("{sh: x}", output(1, "a"), false),
+        ("{sh: x, code: 1}", output(0, "a"), false),
+        ("{sh: x, shows: [b]}", output(0, "a\nb\nc"), true),
+        ("{sh: x, shows: [c, b]}", output(0, "a\nb\nc"), false),
+        ("{sh: x, says: b…}", output(0, "bc\n"), true),
+        ("{sh: x, says: b}", output(0, "b\nc"), false),
+        ("{sh: x, says: ''}", output(0, "b"), false),
+        ("{sh: x, says: \"a\\nb\"}", output(0, "b\na"), false),
+        ("{sh: x, says: \"a\\nb\", any_order: true}", output(0, "b\na"), true),
+        ("{sh: x, says: \"a\\nb\", any_order: true}", output(0, "b\nb"), false),
+    ] {
+        let problem = problem_with(&line(yaml), &seen);
+        assert_eq!(problem.is_none(), is_right, "{yaml} {seen:?}");
+    }
 }

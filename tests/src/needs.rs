@@ -25,8 +25,6 @@ impl Tier {
 /// What not every cluster has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// A controller that takes a token's Secret off its account whenever it goes, however soon.
-    Tokens,
     /// KServe's own controller, with its webhooks.
     Kserve,
     /// The real kubectl, where the scenario is about it or types what no client has a call for.
@@ -37,7 +35,6 @@ impl Need {
     /// Why the embedded API cannot have it; `None` if it can.
     fn missing(self) -> Option<String> {
         match self {
-            Need::Tokens => Some("waits for a controller of tokens that is never late".into()),
             Need::Kserve => Some("waits for webhooks, which KServe's controller is".into()),
             Need::Kubectl => xtask::cluster::find_kubectl().err().map(|error| format!("{error:#}")),
         }

@@ -19,7 +19,6 @@ mod owners;
 mod pods;
 mod queue;
 mod replica_set;
-mod token;
 mod ttl;
 
 use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
@@ -45,7 +44,6 @@ use hpa::Autoscalers;
 use job::Jobs;
 use kserve::InferenceServices;
 use replica_set::ReplicaSets;
-use token::AccountTokens;
 use ttl::Ttl;
 
 pub use cache::{Cache, Caches, Key, Kind, controller};
@@ -170,7 +168,6 @@ pub async fn run(server: Arc<Server>, settings: Settings) {
         base.drive::<Jobs>(),
         base.drive::<ReplicaSets>(),
         base.drive::<Ttl>(),
-        base.drive::<AccountTokens>(),
         base.drive::<EndpointSlices>(),
         base.drive::<Autoscalers>(),
         base.drive::<Claims>(),

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use windlass_api::model::model_service::ModelService;
-use windlass_tests::{Need, Operator, Space, eventually};
+use windlass_tests::{Operator, Space, eventually};
 
 use super::{condition, content, create, delete, edit, everything, make_ready, read, see, wait};
 
@@ -108,7 +108,7 @@ async fn m10_a_child_that_loses_its_labels_gets_them_back() {
 /// Secrets are written and never read; that this one is gone is seen on its account.
 #[tokio::test(flavor = "multi_thread")]
 async fn m10_the_token_secret_comes_back_and_with_its_account_too() {
-    let Some(cluster) = crate::shared(&[Need::Tokens]).await else { return };
+    let Some(cluster) = crate::shared(&[]).await else { return };
     let space = cluster.space("token").await;
     let _operator = Operator::start(&cluster, &space).await;
     create(&space, "a", everything()).await;

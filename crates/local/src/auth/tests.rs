@@ -126,7 +126,8 @@ fn a_secret_is_given_a_token_that_ends_with_it() {
     let tokens = Tokens::load_or_create(dir.path()).unwrap();
     let account = json!({ "metadata": { "namespace": "ns", "name": "sa", "uid": "u1" } });
     let mut secret = json!({ "metadata": { "name": "s", "uid": "u2" } });
-    tokens.fill_secret(&mut secret, &account, "CA", now()).unwrap();
+    assert!(tokens.fill_secret(&mut secret, &account, "CA", now()).unwrap());
+    assert!(!tokens.fill_secret(&mut secret, &account, "CA", now()).unwrap(), "it lacks nothing");
     assert_eq!(secret["data"]["ca.crt"], "Q0E=");
     assert_eq!(secret["data"]["namespace"], "bnM=");
     assert_eq!(secret["metadata"]["annotations"]["kubernetes.io/service-account.uid"], "u1");

@@ -187,43 +187,50 @@ impl Tokens {
         (!claims.audiences.is_empty()).then_some(claims)
     }
 
-    /// Fills in what a Secret lacks that asks for a token of this account. The token ends with the
-    /// Secret.
+    /// Fills in what a Secret lacks that asks for a token of this account, and says whether it lacked
+    /// anything. The token ends with the Secret.
     pub fn fill_secret(
         &self,
         secret: &mut Value,
         account: &Value,
         authority: &str,
         now: Timestamp,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let owned = |object: &Value, field| text(object, &["metadata", field]).to_owned();
-        let request = TokenRequest {
-            namespace: owned(account, "namespace"),
-            account: owned(account, "name"),
-            account_uid: owned(account, "uid"),
-            audiences: vec![ISSUER.to_owned()],
-            seconds: LONGEST,
-            bound: Some(Bound {
-                kind: "Secret".to_owned(),
-                name: owned(secret, "name"),
-                uid: owned(secret, "uid"),
-            }),
-        };
-        let issued = self.issue(&request, now)?;
+        let (namespace, authority) = (owned(account, "namespace"), STANDARD.encode(authority));
+        let mut lacking = Vec::new();
+        if text(secret, &["data", "ca.crt"]) != authority {
+            lacking.push(("ca.crt", authority));
+        }
+        if text(secret, &["data", "namespace"]).is_empty() {
+            lacking.push(("namespace", STANDARD.encode(&namespace)));
+        }
+        if text(secret, &["data", "token"]).is_empty() {
+            let request = TokenRequest {
+                namespace,
+                account: owned(account, "name"),
+                account_uid: owned(account, "uid"),
+                audiences: vec![ISSUER.to_owned()],
+                seconds: LONGEST,
+                bound: Some(Bound {
+                    kind: "Secret".to_owned(),
+                    name: owned(secret, "name"),
+                    uid: owned(secret, "uid"),
+                }),
+            };
+            lacking.push(("token", STANDARD.encode(self.issue(&request, now)?.token)));
+        }
+        if lacking.is_empty() {
+            return Ok(false);
+        }
         if let Some(marks) = map_mut(secret, &["metadata", "annotations"]) {
             let uid = "kubernetes.io/service-account.uid".to_owned();
-            marks.insert(uid, request.account_uid.into());
+            marks.insert(uid, owned(account, "uid").into());
         }
         if let Some(data) = map_mut(secret, &["data"]) {
-            for (key, value) in [
-                ("token", issued.token.as_str()),
-                ("ca.crt", authority),
-                ("namespace", &request.namespace),
-            ] {
-                data.entry(key).or_insert_with(|| STANDARD.encode(value).into());
-            }
+            data.extend(lacking.into_iter().map(|(key, value)| (key.to_owned(), value.into())));
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The public key, for those who check tokens themselves.

@@ -294,8 +294,10 @@ fn families(spec: &mut Value, old: Option<&Value>) {
         // To ask for one family is to let go of the other.
         families.truncate(1);
     }
-    // Whoever demands both families is refused and gets none.
-    if families.is_empty() && (open || text(spec, &["ipFamilyPolicy"]) != "RequireDualStack") {
+    // Whoever demands both families, or the other one, is refused and gets none.
+    let other = text(spec, &["clusterIP"]).contains(':');
+    let both = text(spec, &["ipFamilyPolicy"]) == "RequireDualStack";
+    if families.is_empty() && !other && (open || !both) {
         families.push("IPv4".into());
     }
     if open && !single && families.len() == 1 {

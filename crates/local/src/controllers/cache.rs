@@ -15,9 +15,7 @@ use k8s_openapi::{
         apps::v1::{Deployment, ReplicaSet},
         autoscaling::v2::HorizontalPodAutoscaler,
         batch::v1::Job,
-        core::v1::{
-            Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount,
-        },
+        core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod, Service},
         discovery::v1::EndpointSlice,
         storage::v1::StorageClass,
     },
@@ -38,8 +36,6 @@ use super::{
     Queue,
     kserve::{ClusterServingRuntime, InferenceService, ServingRuntime},
 };
-
-const TOKENS: &str = "type=kubernetes.io/service-account-token";
 
 /// Where an object is; the namespace of objects of the cluster is empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,6 +77,7 @@ pub fn controller(object: &impl Resource) -> Option<&OwnerReference> {
 }
 
 /// The caches of all kinds that controllers read. A further kind is a field and an entry in `each`.
+#[derive(Default)]
 pub struct Caches {
     pub pods: Cache<Pod>,
     pub replica_sets: Cache<ReplicaSet>,
@@ -93,41 +90,15 @@ pub struct Caches {
     pub volumes: Cache<PersistentVolume>,
     pub classes: Cache<StorageClass>,
     pub nodes: Cache<Node>,
-    pub accounts: Cache<ServiceAccount>,
-    /// Secrets that ask for the token of an account, and no others.
-    pub tokens: Cache<Secret>,
     /// These three are filled only where somebody has installed their definitions.
     pub(super) inference_services: Cache<InferenceService>,
     pub(super) serving_runtimes: Cache<ServingRuntime>,
     pub(super) cluster_serving_runtimes: Cache<ClusterServingRuntime>,
 }
 
-impl Default for Caches {
-    fn default() -> Self {
-        Self {
-            pods: Cache::default(),
-            replica_sets: Cache::default(),
-            deployments: Cache::default(),
-            jobs: Cache::default(),
-            services: Cache::default(),
-            endpoint_slices: Cache::default(),
-            autoscalers: Cache::default(),
-            claims: Cache::default(),
-            volumes: Cache::default(),
-            classes: Cache::default(),
-            nodes: Cache::default(),
-            accounts: Cache::default(),
-            tokens: Cache { fields: Some(TOKENS), ..Cache::default() },
-            inference_services: Cache::default(),
-            serving_runtimes: Cache::default(),
-            cluster_serving_runtimes: Cache::default(),
-        }
-    }
-}
-
 impl Caches {
     /// Every kind has its line here.
-    fn each(&self) -> [&dyn Source; 13] {
+    fn each(&self) -> [&dyn Source; 11] {
         [
             &self.pods,
             &self.replica_sets,
@@ -140,8 +111,6 @@ impl Caches {
             &self.volumes,
             &self.classes,
             &self.nodes,
-            &self.accounts,
-            &self.tokens,
         ]
     }
 
@@ -165,11 +134,7 @@ pub(super) trait Source: Sync {
 impl<K: Kind> Source for Cache<K> {
     fn watch<'a>(&'a self, client: &Client) -> BoxFuture<'a, ()> {
         let api: Api<DeserializeGuard<K>> = Api::all(client.clone());
-        let config = watcher::Config {
-            field_selector: self.fields.map(str::to_owned),
-            ..watcher::Config::default()
-        };
-        let events = watcher(api, config).default_backoff();
+        let events = watcher(api, watcher::Config::default()).default_backoff();
         let each = events.for_each(|event| {
             match event {
                 Ok(event) => self.see(event),
@@ -204,8 +169,6 @@ type Listener<K> = Box<dyn Fn(&K) + Send + Sync>;
 /// What a controller writes it notes here at once, so that its next decision does not rest on a
 /// state before its own writes.
 pub struct Cache<K> {
-    /// Which of the kind, if not all.
-    fields: Option<&'static str>,
     objects: RwLock<Objects<K>>,
     listeners: Mutex<Vec<Arc<Listener<K>>>>,
     filled: watch::Sender<bool>,
@@ -251,7 +214,6 @@ impl<K> Default for Cache<K> {
     fn default() -> Self {
         let objects = Objects { known: BTreeMap::new(), gone: Gone::default(), listed: None };
         Self {
-            fields: None,
             objects: RwLock::new(objects),
             listeners: Mutex::default(),
             filled: watch::Sender::new(false),

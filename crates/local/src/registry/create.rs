@@ -102,7 +102,7 @@ impl Registry {
                 false => Error::AlreadyExists(subject),
             });
         }
-        self.check_address(tx, target, &object)?;
+        self.check_address(tx, target, &object, None)?;
         check_depth(&object)?;
         served.check_lists(&object)?;
         let stored = tx.put(&key, served.to_stored(object));

@@ -35,6 +35,7 @@ struct Work {
     namespaces: BTreeSet<String>,
     /// Resources of which an object has gone.
     emptied: BTreeSet<Arc<str>>,
+    tokens: Vec<tokens::Gone>,
 }
 
 /// Tidies until the store stops.
@@ -82,6 +83,7 @@ impl Registry {
         let mut work = Work::default();
         for change in changes {
             work.objects.insert(change.key.clone());
+            work.tokens.extend(tokens::Gone::of(change));
             let objects = change.old.iter().chain(&change.new);
             for owner in objects.clone().flat_map(|object| collect::owners(object)) {
                 work.objects.extend(state.find_uid(owner.uid).cloned());
@@ -105,6 +107,9 @@ impl Registry {
     }
 
     async fn tidy(self: &Arc<Self>, work: Work) {
+        for gone in work.tokens {
+            self.strike_off(gone).await;
+        }
         for key in &work.objects {
             self.collect(key).await;
             self.release_storage(key).await;

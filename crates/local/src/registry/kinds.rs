@@ -1,9 +1,6 @@
 //! What single built-in kinds need beyond their defaults and checks.
 
-use std::{
-    collections::BTreeSet,
-    net::{IpAddr, Ipv4Addr},
-};
+use std::{collections::BTreeSet, net::Ipv4Addr};
 
 use serde_json::{Value, json};
 
@@ -75,8 +72,11 @@ impl Registry {
         tx: &Transaction<'_>,
         target: &Target,
         object: &Value,
+        old: Option<&Value>,
     ) -> Result<(), Error> {
-        let refused = match target.served.is("", "services") {
+        let had =
+            |old: &Value| old.pointer("/spec/clusterIPs") == object.pointer("/spec/clusterIPs");
+        let refused = match target.served.is("", "services") && !old.is_some_and(had) {
             true => refused_address(tx, object),
             false => None,
         };
@@ -184,7 +184,7 @@ fn default_class(tx: &Transaction<'_>) -> Option<String> {
 }
 
 /// The addresses that services have.
-fn taken(tx: &Transaction<'_>) -> BTreeSet<IpAddr> {
+fn taken(tx: &Transaction<'_>) -> BTreeSet<Ipv4Addr> {
     let services = tx.list(SERVICES, "");
     let addresses = services.iter().flat_map(|(_, service)| {
         let all = service.value().pointer("/spec/clusterIPs").and_then(Value::as_array).cloned();
@@ -202,25 +202,19 @@ fn free_address(tx: &Transaction<'_>) -> Option<String> {
     let _ = getrandom::fill(&mut seed);
     let start = FIRST + u32::from(u16::from_ne_bytes(seed)) % (LAST - FIRST);
     let mut addresses = (start..LAST).chain(FIRST..start).map(|at| Ipv4Addr::from(ADDRESSES + at));
-    let free = addresses.find(|address| !taken.contains(&(*address).into()));
+    let free = addresses.find(|address| !taken.contains(address));
     free.map(|address| address.to_string())
 }
 
-/// Why a new service cannot have the address that it asks for. It has been validated.
+/// Why a service cannot have the address that it asks for. It has been validated.
 fn refused_address(tx: &Transaction<'_>, service: &Value) -> Option<Cause> {
     let list = service.pointer("/spec/clusterIPs")?;
-    let asked: IpAddr = list.get(0)?.as_str()?.parse().ok()?;
-    let (field, detail) = match asked {
-        IpAddr::V6(_) => ("spec.clusterIPs[0]", "IPv6 is not configured on this cluster".into()),
-        IpAddr::V4(address) => {
-            let why = match u32::from(address).checked_sub(ADDRESSES) {
-                Some(1..=MOST) if taken(tx).contains(&asked) => "provided IP is already allocated",
-                Some(1..=MOST) => return None,
-                _ => "the provided network does not match the current range",
-            };
-            ("spec.clusterIPs", format!("failed to allocate IP {address}: {why}"))
-        }
+    let address: Ipv4Addr = list.get(0)?.as_str()?.parse().ok()?;
+    let why = match u32::from(address).checked_sub(ADDRESSES) {
+        Some(1..=MOST) if taken(tx).contains(&address) => "provided IP is already allocated",
+        Some(1..=MOST) => return None,
+        _ => "the provided network does not match the current range",
     };
-    let message = format!("Invalid value: {list}: {detail}");
-    Some(Cause { reason: CauseReason::Invalid, field: field.into(), message })
+    let message = format!("Invalid value: {list}: failed to allocate IP {address}: {why}");
+    Some(Cause { reason: CauseReason::Invalid, field: "spec.clusterIPs".into(), message })
 }

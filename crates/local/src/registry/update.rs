@@ -167,6 +167,7 @@ impl Registry {
         if is_unchanged(&before, &new) {
             return Ok(Content::Shown(before.shown));
         }
+        self.check_address(tx, target, &new, Some(&before.shown))?;
         check_depth(&new)?;
         served.check_lists(&new)?;
         let stored = tx.put(&key, served.to_stored(new));

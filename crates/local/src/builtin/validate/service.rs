@@ -1,6 +1,6 @@
 //! Services and what stands behind them.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, net::IpAddr};
 
 use serde_json::{Value, json};
 
@@ -15,6 +15,8 @@ use crate::{
 };
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
+const FAMILIES: &[&str] = &["IPv4", "IPv6"];
+const POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];
 
 pub(super) fn service(object: &Value, old: Option<&Value>, causes: &mut Causes) {
     let path = Path::new("spec");
@@ -22,7 +24,10 @@ pub(super) fn service(object: &Value, old: Option<&Value>, causes: &mut Causes) 
     let spec = at(object, &["spec"]).unwrap_or(&none);
     // Addresses are given out before anything else is looked at.
     let earlier = causes.0.len();
-    families(spec, old.and_then(|old| at(old, &["spec"])), &path, causes);
+    addresses(spec, &path, causes);
+    if causes.0.len() == earlier {
+        families(spec, old.and_then(|old| at(old, &["spec"])), &path, causes);
+    }
     if causes.0.len() > earlier {
         causes.0.drain(..earlier);
         return;
@@ -54,7 +59,6 @@ pub(super) fn service(object: &Value, old: Option<&Value>, causes: &mut Causes) 
     }
     meta::labels(spec, &["selector"], &path.child("selector"), causes);
     container::one_of(spec, "sessionAffinity", &["ClientIP", "None"], &path, causes);
-    addresses(spec, &path, causes);
     let types = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
     container::one_of(spec, "type", types, &path, causes);
     numbers(list, kind, &path.child("ports"), causes);
@@ -108,6 +112,7 @@ fn is_headless(spec: &Value) -> bool {
     items(spec, &["clusterIPs"]) == ["None"]
 }
 
+/// What addresses and their families must be like, whoever gives them out.
 fn addresses(spec: &Value, path: &Path, causes: &mut Causes) {
     if text(spec, &["type"]) == "ExternalName" {
         return;
@@ -127,13 +132,78 @@ fn addresses(spec: &Value, path: &Path, causes: &mut Causes) {
         }
         _ => {}
     }
+    known_families(spec, path, causes);
+    if let Some(parsed) = each_address(list, &field, causes) {
+        matching(list, &parsed, items(spec, &["ipFamilies"]), &field, causes);
+    }
+}
+
+fn known_families(spec: &Value, path: &Path, causes: &mut Causes) {
+    let field = path.child("ipFamilies");
+    let mut seen = BTreeSet::new();
+    for (index, family) in items(spec, &["ipFamilies"]).iter().enumerate() {
+        let family = family.as_str().unwrap_or_default();
+        if !FAMILIES.contains(&family) {
+            causes.not_supported(&field.index(index), family, FAMILIES);
+        }
+        if !seen.insert(family) {
+            causes.duplicate(&field.index(index), family);
+        }
+    }
+    let policy = text(spec, &["ipFamilyPolicy"]);
+    if !policy.is_empty() && !POLICIES.contains(&policy) {
+        causes.not_supported(&path.child("ipFamilyPolicy"), policy, POLICIES);
+    }
+}
+
+/// The addresses, of which a headless service has none; `None` if not all are such.
+fn each_address(list: &[Value], field: &Path, causes: &mut Causes) -> Option<Vec<IpAddr>> {
+    let mut parsed = Some(Vec::new());
     for (index, address) in list.iter().enumerate() {
         let address = address.as_str().unwrap_or_default();
         if index == 0 && address == "None" {
-            continue;
+            if list.len() > 1 {
+                causes.invalid(field, json!(list), "'None' must be the first and only value");
+                parsed = None;
+            }
+        } else if let Ok(address) = address.parse() {
+            parsed.iter_mut().for_each(|parsed| parsed.push(address));
+        } else {
+            let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+            causes.invalid(&field.index(index), address, detail);
+            parsed = None;
         }
-        self::address(address, &field.index(index), causes);
     }
+    if list.len() > 2 {
+        causes.invalid(field, json!(list), "may only hold up to 2 values");
+    }
+    parsed
+}
+
+fn matching(
+    list: &[Value],
+    parsed: &[IpAddr],
+    families: &[Value],
+    field: &Path,
+    causes: &mut Causes,
+) {
+    let is_mixed = parsed.iter().any(IpAddr::is_ipv4) && parsed.iter().any(IpAddr::is_ipv6);
+    if parsed.len() > 1 && !is_mixed {
+        let detail = "may specify no more than one IP for each IP family";
+        causes.invalid(field, json!(list), detail);
+    }
+    for (index, (address, family)) in parsed.iter().zip(families).enumerate() {
+        let family = family.as_str().unwrap_or_default();
+        if FAMILIES.contains(&family) && family != family_of(address) {
+            let detail =
+                format!("expected an {family} value as indicated by `ipFamilies[{index}]`");
+            causes.invalid(&field.index(index), address.to_string(), &detail);
+        }
+    }
+}
+
+fn family_of(address: &IpAddr) -> &'static str {
+    if address.is_ipv4() { "IPv4" } else { "IPv6" }
 }
 
 /// There is one family of addresses here. What nobody knows the addresses of may still have both.
@@ -143,18 +213,30 @@ fn families(spec: &Value, old: Option<&Value>, path: &Path, causes: &mut Causes)
     }
     let families = items(spec, &["ipFamilies"]);
     let policy = text(spec, &["ipFamilyPolicy"]);
+    let list = items(spec, &["clusterIPs"]);
     let field = path.child("ipFamilyPolicy");
     let before = old.map(|old| items(old, &["ipFamilies"]).len()).unwrap_or_default();
-    if policy == "SingleStack" && families.len() > 1 {
-        let detail = "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families \
-                      are specified";
-        return causes.invalid(&field, policy, detail);
+    let earlier = causes.0.len();
+    for (count, what) in [(list.len(), "cluster IPs"), (families.len(), "IP families")] {
+        if policy == "SingleStack" && count > 1 {
+            let detail = format!(
+                "must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
+            );
+            causes.invalid(&field, policy, &detail);
+        }
     }
     if policy != "SingleStack" && (1..before).contains(&families.len()) {
         let detail = "must be 'SingleStack' to release the secondary IP family";
-        return causes.invalid(&field, policy, detail);
+        causes.invalid(&field, policy, detail);
     }
-    if is_open(spec) {
+    for (index, address) in list.iter().enumerate().skip(families.len()) {
+        let address = address.as_str().and_then(|address| address.parse::<IpAddr>().ok());
+        if address.is_some_and(|address| address.is_ipv6()) {
+            let field = path.child("clusterIPs").index(index);
+            causes.invalid(&field, json!(list), "IPv6 is not configured on this cluster");
+        }
+    }
+    if causes.0.len() > earlier || is_open(spec) {
         return;
     }
     if policy == "RequireDualStack" {
@@ -163,13 +245,6 @@ fn families(spec: &Value, old: Option<&Value>, path: &Path, causes: &mut Causes)
     for (index, family) in families.iter().enumerate().filter(|(_, family)| *family != "IPv4") {
         let field = path.child("ipFamilies").index(index);
         causes.invalid(&field, family.clone(), "not configured on this cluster");
-    }
-}
-
-fn address(address: &str, path: &Path, causes: &mut Causes) {
-    if address.parse::<std::net::IpAddr>().is_err() {
-        let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-        causes.invalid(path, address, detail);
     }
 }
 
@@ -210,5 +285,12 @@ pub(super) fn endpoint_slice(object: &Value, old: Option<&Value>, causes: &mut C
     }
     if let Some(old) = old {
         immutable(object, old, &["addressType"], causes);
+    }
+}
+
+fn address(address: &str, path: &Path, causes: &mut Causes) {
+    if address.parse::<IpAddr>().is_err() {
+        let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+        causes.invalid(path, address, detail);
     }
 }
