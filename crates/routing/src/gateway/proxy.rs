@@ -63,8 +63,16 @@ struct Choice {
 }
 
 impl Proxy {
+    /// Connections to endpoints that no longer serve are closed as soon as nothing runs over them.
     pub fn set(&self, routing: Routing) {
-        self.routing.store(Arc::new(routing));
+        let routing = Arc::new(routing);
+        self.routing.store(routing.clone());
+        let endpoints = routing.backends.endpoints();
+        self.upstream.retain(|endpoint| endpoints.contains(endpoint));
+    }
+
+    pub fn routing(&self) -> Arc<Routing> {
+        self.routing.load_full()
     }
 
     pub async fn answer(
@@ -81,7 +89,9 @@ impl Proxy {
         request: Request<Incoming>,
     ) -> Result<Response<Body>, Box<Response<Body>>> {
         let routing = self.routing.load_full();
-        let host = host(&request).to_owned();
+        let host = host(&request)
+            .ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "the header Host makes no sense"))?
+            .to_owned();
         let met = routing.table.find(&Asked {
             host: &host,
             method: request.method(),
@@ -203,6 +213,8 @@ fn pass_back(
         tokio::spawn(join(client, backend, open));
         return (Response::from_parts(parts, stream::text("")), None);
     }
+    // That of the backend is no business of the client.
+    parts.version = http::Version::HTTP_11;
     rewrite::drop_hop_by_hop(&mut parts.headers);
     if let Some(open) = &mut open {
         parts.headers.extend(open.on_headers(parts.status, &parts.headers, Instant::now()));
@@ -246,7 +258,7 @@ async fn choose(
     let failed = |text: &'static str| refuse(StatusCode::INTERNAL_SERVER_ERROR, text);
     let backend = by_weight(&rule.backends, random::system_seed())
         .ok_or_else(|| failed("the route has no backend with a weight"))?;
-    let answering = routing.backends.resolve(&met.route, backend);
+    let answering = routing.backends.resolve(&met.route.namespace, backend);
     match answering.map_err(|why| failed(why.reason()))? {
         Answering::Endpoints([]) => Err(no_endpoint()),
         Answering::Endpoints(endpoints) => Ok(Choice {
@@ -345,9 +357,22 @@ fn shuffled(endpoints: &[SocketAddr]) -> Vec<SocketAddr> {
     endpoints.iter().cycle().skip(first).take(endpoints.len()).copied().collect()
 }
 
-fn host(request: &Request<Incoming>) -> &str {
-    let named = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    request.uri().authority().map(uri::Authority::as_str).or(named).unwrap_or_default()
+/// Of several, nobody could tell which one another server on the way would go by.
+fn host(request: &Request<Incoming>) -> Option<&str> {
+    if let Some(authority) = request.uri().authority() {
+        return Some(authority.as_str());
+    }
+    let mut named = request.headers().get_all(header::HOST).iter();
+    match (named.next(), named.next()) {
+        (None, _) => (request.version() == http::Version::HTTP_10).then_some(""),
+        (Some(host), None) if host.is_empty() => Some(""),
+        (Some(host), None) => {
+            let host = host.to_str().ok()?;
+            let is_plain = host.parse::<uri::Authority>().is_ok() && !host.contains('@');
+            is_plain.then_some(host)
+        }
+        (Some(_), Some(_)) => None,
+    }
 }
 
 fn origin_form(path: &str, query: Option<&str>) -> Option<Uri> {
