@@ -1,0 +1,16 @@
+//! Pods as processes, under `windlass up` as a user has it. The containers run `stand-in`, and what
+//! is there of them is counted on the machine.
+//!
+//! - `examples`: everything in the folder of examples comes up, and goes without a trace
+//! - `churn`: changes and crashes at random, and what is left at rest
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests; clippy exempts only the test functions themselves"
+)]
+
+mod churn;
+mod examples;
+mod machine;
+mod objects;
+mod up;
