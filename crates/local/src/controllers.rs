@@ -162,7 +162,11 @@ pub fn posting() -> PostParams {
 
 /// Runs all controllers until it is dropped.
 pub async fn run(server: Arc<Server>, settings: Settings) {
-    let caches = Arc::new(Caches::default());
+    run_on(Arc::default(), server, settings).await;
+}
+
+/// The same on caches that others read too.
+pub async fn run_on(caches: Arc<Caches>, server: Arc<Server>, settings: Settings) {
     let base = Base { server, caches: caches.clone(), settings: Arc::new(settings) };
     // Who listens has to be known before the caches begin to fill.
     let mut controllers = vec![

@@ -4,7 +4,9 @@
 //! `backends` (who answers) and `rewrite` (what the request becomes): all of it pure. `proxy` passes the
 //! request on over `upstream` and the answer back as a `stream`; `listen` takes requests in.
 
+pub mod assemble;
 pub mod backends;
+pub mod listed;
 pub mod listen;
 pub mod parent;
 pub mod proxy;

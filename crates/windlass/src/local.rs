@@ -3,11 +3,13 @@
 
 mod api;
 mod down;
+mod gateway;
 mod home;
 mod install;
 mod lock;
 mod node;
 mod shell;
+mod third_party;
 mod up;
 
 pub(crate) use down::{Flags as DownFlags, run as down};

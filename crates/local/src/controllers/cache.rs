@@ -151,7 +151,7 @@ impl Caches {
     }
 
     /// Waits until all have been filled once.
-    pub(super) async fn filled(&self) {
+    pub async fn filled(&self) {
         join_all(self.each().map(Source::filled)).await;
     }
 }
@@ -294,8 +294,12 @@ impl<K: Kind> Cache<K> {
         I: IntoIterator<Item = Key>,
     {
         let queue = queue.clone();
-        let listener: Listener<K> =
-            Box::new(move |object| keys(object).into_iter().for_each(|key| queue.add(key)));
+        self.listen(move |object| keys(object).into_iter().for_each(|key| queue.add(key)));
+    }
+
+    /// Calls this for each object that comes, changes or goes; for a change with the old state too.
+    pub fn listen(&self, listener: impl Fn(&K) + Send + Sync + 'static) {
+        let listener: Listener<K> = Box::new(listener);
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.push(Arc::new(listener));
     }

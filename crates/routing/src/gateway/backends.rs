@@ -1,22 +1,34 @@
 //! Who answers for a backend at the moment.
 
-use std::{collections::HashMap, net::SocketAddr};
+use std::{
+    collections::{HashMap, HashSet},
+    net::SocketAddr,
+};
 
-use super::route::{Backend, Route};
+use super::route::Backend;
 use crate::Picker;
 
-const POOLS: [&str; 2] = ["inference.networking.k8s.io", "inference.networking.x-k8s.io"];
+pub(super) const POOLS: [&str; 2] =
+    ["inference.networking.k8s.io", "inference.networking.x-k8s.io"];
 
 /// One look at Services, pools and what may refer to them from elsewhere.
 #[derive(Clone, Default)]
 pub struct Backends {
     pub services: HashMap<Key, Service>,
-    pub pools: HashMap<Key, Pool>,
+    pub pools: HashMap<PoolKey, Pool>,
     pub grants: Vec<Grant>,
 }
 
 /// Namespace and name.
 pub type Key = (String, String);
+
+/// Pools of both groups may have the same name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PoolKey {
+    pub group: String,
+    pub namespace: String,
+    pub name: String,
+}
 
 #[derive(Clone, Debug, Default)]
 pub struct Service {
@@ -37,6 +49,7 @@ pub struct Pool {
 pub struct Grant {
     pub namespace: String,
     pub from: String,
+    pub group: String,
     pub kind: String,
     /// `None`: all of the kind.
     pub name: Option<String>,
@@ -67,31 +80,56 @@ impl Unresolved {
 }
 
 impl Backends {
-    pub fn resolve(&self, route: &Route, backend: &Backend) -> Result<Answering<'_>, Unresolved> {
-        let is_service = backend.group.is_empty() && backend.kind == "Service";
-        let is_pool = POOLS.contains(&backend.group.as_str()) && backend.kind == "InferencePool";
-        if !is_service && !is_pool {
+    /// For a route of the namespace `from`.
+    pub fn resolve(&self, from: &str, backend: &Backend) -> Result<Answering<'_>, Unresolved> {
+        let pool = backend.pool();
+        if pool.is_none() && !backend.is_service() {
             return Err(Unresolved::InvalidKind);
         }
-        if backend.namespace != route.namespace && !self.permits(&route.namespace, backend) {
+        if backend.namespace != from && !self.permits(from, backend) {
             return Err(Unresolved::RefNotPermitted);
         }
-        let key = (backend.namespace.clone(), backend.name.clone());
-        let found = match is_pool {
-            true => self.pools.get(&key).map(Answering::Pool),
-            false => backend.port.zip(self.services.get(&key)).and_then(|(port, service)| {
-                service.ports.get(&port).map(|ready| Answering::Endpoints(ready))
-            }),
+        let found = match pool {
+            Some(key) => self.pools.get(&key).map(Answering::Pool),
+            None => {
+                let service = self.services.get(&(backend.namespace.clone(), backend.name.clone()));
+                backend.port.zip(service).and_then(|(port, service)| {
+                    service.ports.get(&port).map(|ready| Answering::Endpoints(ready))
+                })
+            }
         };
         found.ok_or(Unresolved::BackendNotFound)
+    }
+
+    /// Of all of them.
+    pub fn endpoints(&self) -> HashSet<SocketAddr> {
+        let of_services = self.services.values().flat_map(|service| service.ports.values());
+        let of_pools = self.pools.values().map(|pool| &pool.endpoints);
+        of_services.chain(of_pools).flatten().copied().collect()
     }
 
     fn permits(&self, from: &str, backend: &Backend) -> bool {
         self.grants.iter().any(|grant| {
             grant.namespace == backend.namespace
                 && grant.from == from
+                && grant.group == backend.group
                 && grant.kind == backend.kind
                 && grant.name.as_ref().is_none_or(|name| *name == backend.name)
+        })
+    }
+}
+
+impl Backend {
+    pub(super) fn is_service(&self) -> bool {
+        self.group.is_empty() && self.kind == "Service"
+    }
+
+    pub(super) fn pool(&self) -> Option<PoolKey> {
+        let is_pool = POOLS.contains(&self.group.as_str()) && self.kind == "InferencePool";
+        is_pool.then(|| PoolKey {
+            group: self.group.clone(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
         })
     }
 }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::route::Hostname;
 
-const GROUP: &str = "gateway.networking.k8s.io";
+pub(super) const GROUP: &str = "gateway.networking.k8s.io";
 
 /// As a route names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -116,17 +116,26 @@ impl ParentRef {
     }
 }
 
-/// The names under which the route is reached through a gateway; none means any.
+/// How a route hangs on a gateway.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attached {
+    /// Under which names it is reached; none means any.
+    pub hostnames: Vec<String>,
+    /// The names of the listeners.
+    pub listeners: Vec<String>,
+}
+
+/// Whether the gateway takes the route.
 pub fn accept(
     applicant: Applicant<'_>,
     parent: &ParentRef,
     gateway: (&str, &GatewaySpec),
-) -> Result<Vec<String>, Refusal> {
+) -> Result<Attached, Refusal> {
     let (namespace, spec) = gateway;
     let is_meant = |listener: &&ListenerSpec| {
         parent.section_name.as_ref().is_none_or(|name| *name == listener.name)
             && parent.port.is_none_or(|port| port == listener.port)
-            && matches!(listener.protocol.as_str(), "HTTP" | "HTTPS")
+            && listener.is_served()
     };
     let meant: Vec<_> = spec.listeners.iter().filter(is_meant).collect();
     if meant.is_empty() {
@@ -137,35 +146,50 @@ pub fn accept(
     if allowed.is_empty() {
         return Err(Refusal::NotAllowedByListeners);
     }
-    let mut names = Vec::new();
+    let mut attached = Attached::default();
+    let mut any = false;
     for listener in allowed {
-        match common(listener.hostname.as_deref(), applicant.hostnames) {
-            Some(common) if common.is_empty() => return Ok(Vec::new()),
-            Some(common) => names.extend(common),
-            None => {}
-        }
+        let Some(common) = common(listener.hostname.as_deref(), applicant.hostnames) else {
+            continue;
+        };
+        any |= common.is_empty();
+        attached.hostnames.extend(common);
+        attached.listeners.push(listener.name.clone());
     }
-    names.sort_unstable();
-    names.dedup();
-    match names.is_empty() {
-        true => Err(Refusal::NoMatchingListenerHostname),
-        false => Ok(names),
+    if attached.listeners.is_empty() {
+        return Err(Refusal::NoMatchingListenerHostname);
     }
+    if any {
+        attached.hostnames.clear();
+    }
+    attached.hostnames.sort_unstable();
+    attached.hostnames.dedup();
+    Ok(attached)
 }
 
 impl ListenerSpec {
-    fn allows(&self, applicant: Applicant<'_>, namespace: &str) -> bool {
-        let AllowedSpec { namespaces, kinds } = &self.allowed_routes;
+    pub fn is_served(&self) -> bool {
+        matches!(self.protocol.as_str(), "HTTP" | "HTTPS")
+    }
+
+    /// Whether it wants routes of the kind that there is here.
+    pub fn takes_http(&self) -> bool {
         let is_route = |kind: &KindSpec| {
             kind.kind == "HTTPRoute" && kind.group.as_deref().unwrap_or(GROUP) == GROUP
         };
+        let kinds = &self.allowed_routes.kinds;
+        kinds.is_empty() || kinds.iter().any(is_route)
+    }
+
+    fn allows(&self, applicant: Applicant<'_>, namespace: &str) -> bool {
+        let namespaces = &self.allowed_routes.namespaces;
         let from = match namespaces.from.as_deref().unwrap_or("Same") {
             "All" => true,
             "Same" => applicant.namespace == namespace,
             "Selector" => namespaces.selector.matches(applicant.labels),
             _ => false,
         };
-        from && (kinds.is_empty() || kinds.iter().any(is_route))
+        from && self.takes_http()
     }
 }
 

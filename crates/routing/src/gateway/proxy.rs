@@ -63,8 +63,16 @@ struct Choice {
 }
 
 impl Proxy {
+    /// Connections to endpoints that no longer serve are closed as soon as nothing runs over them.
     pub fn set(&self, routing: Routing) {
-        self.routing.store(Arc::new(routing));
+        let routing = Arc::new(routing);
+        self.routing.store(routing.clone());
+        let endpoints = routing.backends.endpoints();
+        self.upstream.retain(|endpoint| endpoints.contains(endpoint));
+    }
+
+    pub fn routing(&self) -> Arc<Routing> {
+        self.routing.load_full()
     }
 
     pub async fn answer(
@@ -203,6 +211,8 @@ fn pass_back(
         tokio::spawn(join(client, backend, open));
         return (Response::from_parts(parts, stream::text("")), None);
     }
+    // That of the backend is no business of the client.
+    parts.version = http::Version::HTTP_11;
     rewrite::drop_hop_by_hop(&mut parts.headers);
     if let Some(open) = &mut open {
         parts.headers.extend(open.on_headers(parts.status, &parts.headers, Instant::now()));
@@ -246,7 +256,7 @@ async fn choose(
     let failed = |text: &'static str| refuse(StatusCode::INTERNAL_SERVER_ERROR, text);
     let backend = by_weight(&rule.backends, random::system_seed())
         .ok_or_else(|| failed("the route has no backend with a weight"))?;
-    let answering = routing.backends.resolve(&met.route, backend);
+    let answering = routing.backends.resolve(&met.route.namespace, backend);
     match answering.map_err(|why| failed(why.reason()))? {
         Answering::Endpoints([]) => Err(no_endpoint()),
         Answering::Endpoints(endpoints) => Ok(Choice {

@@ -296,15 +296,24 @@ fn backends(namespace: &str, specs: &[BackendSpec]) -> Result<Vec<Backend>, Stri
     if specs.iter().any(|spec| !spec.filters.is_empty()) {
         return Err("filters of a backend are not supported".to_owned());
     }
-    let backend = |spec: &BackendSpec| Backend {
+    Ok(specs.iter().map(|spec| backend(namespace, spec)).collect())
+}
+
+fn backend(namespace: &str, spec: &BackendSpec) -> Backend {
+    Backend {
         group: spec.group.clone().unwrap_or_default(),
         kind: spec.kind.clone().unwrap_or_else(|| "Service".to_owned()),
         namespace: spec.namespace.clone().unwrap_or_else(|| namespace.to_owned()),
         name: spec.name.clone(),
         port: spec.port,
         weight: spec.weight.unwrap_or(1),
-    };
-    Ok(specs.iter().map(backend).collect())
+    }
+}
+
+/// All that the rules refer to, whether they make sense or not.
+pub(super) fn referenced(namespace: &str, spec: &RouteSpec) -> Vec<Backend> {
+    let refs = spec.rules.iter().flat_map(|rule| &rule.backend_refs);
+    refs.map(|spec| backend(namespace, spec)).collect()
 }
 
 /// No time at all means for ever.

@@ -13,7 +13,7 @@ use kube::config::Kubeconfig;
 use tokio::{net::TcpListener, task::JoinHandle};
 use windlass_local::{
     auth::{Certificates, Tokens, kubeconfig},
-    controllers,
+    controllers::{self, Caches},
     http::{Access, Listener, Server, serve},
     node::usage::Meter,
     registry::{Registry, Settings, tend},
@@ -35,6 +35,8 @@ pub(super) struct Api {
     pub(super) server: Arc<Server>,
     pub(super) url: String,
     pub(super) address: SocketAddr,
+    /// What the controllers know of the cluster.
+    pub(super) caches: Arc<Caches>,
     /// Ends only by failing.
     pub(super) serving: JoinHandle<anyhow::Result<()>>,
 }
@@ -83,10 +85,11 @@ impl Api {
             strict_resources: wanted.strict_resources,
             ..controllers::Settings::default()
         };
-        tokio::spawn(controllers::run(server.clone(), settings));
+        let caches = Arc::new(Caches::default());
+        tokio::spawn(controllers::run_on(caches.clone(), server.clone(), settings));
         let serving = serve(server.clone(), listener);
         let serving = tokio::spawn(async { serving.await.context("cannot go on serving") });
-        Ok(Self { server, url, address, serving })
+        Ok(Self { server, url, address, caches, serving })
     }
 }
 

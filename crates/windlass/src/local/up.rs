@@ -15,8 +15,9 @@ use windlass_local::{auth::User, store::Store};
 
 use super::{
     api::{self, Api, Wanted},
+    gateway::{self, Gateway},
     home::{self, Home},
-    install, node, shell,
+    install, node, shell, third_party,
 };
 use crate::operator::{self, Work, logging};
 
@@ -36,6 +37,14 @@ pub(crate) struct Flags {
     /// What users may do; the operator too
     #[arg(long, value_name = "MODE", default_value = "rbac")]
     authorization: Authorization,
+
+    /// Do without definitions of the kinds of Gateway API, its inference extension and KServe, which
+    /// are brought where there are none
+    #[arg(long)]
+    no_third_party_kinds: bool,
+
+    #[command(flatten)]
+    gateway: gateway::Flags,
 
     #[command(flatten)]
     node: node::Flags,
@@ -75,16 +84,24 @@ async fn serve(flags: Flags, home: &Home, store: Store) -> anyhow::Result<()> {
     let allows_everything = flags.authorization == Authorization::AllowAll;
     let strict_resources = flags.node.strict_resources;
     let wanted = Wanted { port: flags.port, allows_everything, strict_resources };
-    let Api { server, url, address, serving } = Api::start(home, store, &wanted).await?;
+    let gateway = Gateway::bind(&flags.gateway).await?;
+    let Api { server, url, address, caches, serving } = Api::start(home, store, &wanted).await?;
     let places = node::places(home);
     let node = node::start(flags.node, server.clone(), places, address, stop.clone())?;
     let working = async {
         let admin = Client::new(server.service(User::admin()), "default");
-        let Some(operator) = stop.run_until_cancelled(install::apply(&admin)).await else {
+        let install = async {
+            if !flags.no_third_party_kinds {
+                third_party::define(&admin).await?;
+            }
+            install::apply(&admin).await
+        };
+        let Some(operator) = stop.run_until_cancelled(install).await else {
             return Ok(());
         };
         let (operator, namespace) = operator?;
-        announce(home, &url);
+        announce(home, &url, &gateway);
+        gateway.start(&server, caches, stop.clone());
         operator::operate_within(server.service(operator), &namespace, flags.work, stop.clone())
             .await;
         Ok(())
@@ -122,7 +139,7 @@ fn stop_on_hangup(stop: CancellationToken) -> anyhow::Result<()> {
 }
 
 /// Whoever does not listen any more is no reason to end.
-fn announce(home: &Home, url: &str) {
+fn announce(home: &Home, url: &str, gateway: &Gateway) {
     let kept = match home.is_ephemeral() {
         true => "nothing is kept".to_owned(),
         false => format!("its state is in {}", home.path().display()),
@@ -131,6 +148,7 @@ fn announce(home: &Home, url: &str) {
     let told = writeln!(
         io::stdout(),
         "windlass is up at {url}; {kept}\n\
+         {gateway}\n\
          export KUBECONFIG={kubeconfig}\n\
          Ctrl-C or `{}` ends it",
         home.down

@@ -95,7 +95,7 @@ impl World {
             command.stdout(Stdio::piped()).stderr(File::create(&log).unwrap()).spawn().unwrap();
         let lines = follow(child.stdout.take().unwrap());
         let mut up = Up { child, log, said: Vec::new() };
-        while up.said.len() < 3 {
+        while up.said.len() < 4 {
             match lines.recv_timeout(DEADLINE) {
                 Ok(line) => up.said.push(line),
                 Err(_) => panic!("it is not up: {:?}; log: {}", up.said, up.log()),

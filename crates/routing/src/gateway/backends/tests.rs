@@ -1,11 +1,4 @@
-use serde_json::json;
-
 use super::*;
-
-fn route() -> Route {
-    let spec = serde_json::from_value(json!({})).unwrap();
-    Route::compile("ns", "r", "", &spec).unwrap()
-}
 
 fn backend(kind: &str, namespace: &str, name: &str, port: Option<u16>) -> Backend {
     let group = if kind == "InferencePool" { POOLS[0] } else { "" };
@@ -26,7 +19,7 @@ fn what_keeps_a_backend_from_being_used_is_named() {
     let services =
         ["ns", "other"].map(|space| ((space.to_owned(), "a".to_owned()), service.clone()));
     let mut backends = Backends { services: services.into(), ..Backends::default() };
-    let found = |backends: &Backends, backend: Backend| match backends.resolve(&route(), &backend) {
+    let found = |backends: &Backends, backend: Backend| match backends.resolve("ns", &backend) {
         Ok(Answering::Endpoints(ready)) => Ok(ready.len()),
         Ok(Answering::Pool(_)) => Ok(99),
         Err(why) => Err(why.reason()),
@@ -46,6 +39,7 @@ fn what_keeps_a_backend_from_being_used_is_named() {
     let grant = |from: &str, name: Option<&str>| Grant {
         namespace: "other".to_owned(),
         from: from.to_owned(),
+        group: String::new(),
         kind: "Service".to_owned(),
         name: name.map(str::to_owned),
     };

@@ -10,7 +10,8 @@ fn ask(listeners: Value, parent: Value, hostnames: &[&str]) -> Result<Vec<String
     let labels = BTreeMap::from([("team".to_owned(), "a".to_owned())]);
     let hostnames: Vec<String> = hostnames.iter().map(|name| (*name).to_owned()).collect();
     let applicant = Applicant { namespace: "apps", labels: &labels, hostnames: &hostnames };
-    accept(applicant, &parent, ("infra", &spec)).map_err(Refusal::reason)
+    let attached = accept(applicant, &parent, ("infra", &spec)).map_err(Refusal::reason)?;
+    Ok(attached.hostnames)
 }
 
 fn listener(more: Value) -> Value {

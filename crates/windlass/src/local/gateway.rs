@@ -1,0 +1,169 @@
+//! The gateway of a local cluster: requests from this machine to the pods behind HTTPRoutes.
+//!
+//! `follow` keeps what is known of routes and gateways; what the controllers know of pods and Services
+//! is theirs and shared. Each change leads to a new table, made by `windlass_routing`, which takes the
+//! place of the old one as a whole.
+
+mod around;
+mod follow;
+mod pools;
+
+use std::{
+    fmt,
+    net::{Ipv4Addr, SocketAddr},
+    ops::RangeInclusive,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use anyhow::Context;
+use clap::{ArgAction, Args};
+use kube::Client;
+use tokio::{net::TcpListener, sync::Notify, time::sleep};
+use tokio_util::sync::CancellationToken;
+use windlass_local::{
+    auth::{MASTERS, User},
+    controllers::Caches,
+    http::Server,
+};
+use windlass_routing::gateway::{
+    Proxy,
+    assemble::{self, Settings},
+    listed::Listed,
+    listen,
+};
+
+use pools::Pools;
+
+const PORTS: RangeInclusive<u16> = 8080..=8099;
+const ACCOUNT: &str = "windlass-gateway";
+/// Changes come in swarms; the first is heeded at once, the others together.
+const PAUSE: Duration = Duration::from_millis(5);
+
+#[derive(Debug, Clone, Args)]
+#[group(id = "gateway")]
+pub(super) struct Flags {
+    /// Port of the gateway on 127.0.0.1; if not given, 8080 or the next free one
+    #[arg(long, value_name = "PORT")]
+    gateway_port: Option<u16>,
+    /// Serve the HTTPRoutes of any Gateway, even of one that is missing
+    #[arg(
+        long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+        default_value_t = true, action = ArgAction::Set
+    )]
+    gateway_accept_any: bool,
+}
+
+/// A port that nobody is answered on yet.
+pub(super) struct Gateway {
+    socket: TcpListener,
+    settings: Settings,
+    is_usual: bool,
+}
+
+/// What watches have brought.
+#[derive(Default)]
+struct Known {
+    listed: Mutex<Listed>,
+    changed: Notify,
+}
+
+impl Known {
+    fn listed(&self) -> MutexGuard<'_, Listed> {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Listed)) {
+        change(&mut self.listed());
+        self.changed.notify_one();
+    }
+}
+
+impl Gateway {
+    /// A port that the user names has to be free; otherwise any will do.
+    pub(super) async fn bind(flags: &Flags) -> anyhow::Result<Self> {
+        let socket = match flags.gateway_port {
+            Some(port) => bind(port)
+                .await
+                .with_context(|| format!("cannot listen on 127.0.0.1:{port} (--gateway-port)"))?,
+            None => bind_any().await.context("cannot listen on 127.0.0.1")?,
+        };
+        let address = socket.local_addr()?;
+        let is_usual = flags.gateway_port.is_some() || address.port() == *PORTS.start();
+        let settings = Settings { accepts_any: flags.gateway_accept_any, address };
+        Ok(Self { socket, settings, is_usual })
+    }
+
+    /// Answers until told to stop. What then still runs ends with its pods.
+    pub(super) fn start(self, server: &Arc<Server>, caches: Arc<Caches>, stop: CancellationToken) {
+        let Self { socket, settings, .. } = self;
+        let mut user = User::account("kube-system", ACCOUNT, "");
+        user.groups.push(MASTERS.to_owned());
+        let client = Client::new(server.service(user), "default");
+        let proxy = Arc::new(Proxy::default());
+        let listening = listen::serve(proxy.clone(), socket);
+        let known = Arc::new(Known::default());
+        tell(&caches, &known);
+        let working = async move {
+            tokio::select! {
+                ended = listening => {
+                    if let Err(error) = ended {
+                        tracing::error!(%error, "the gateway cannot listen any more");
+                    }
+                }
+                () = follow::run(&client, &known) => {}
+                () = route(&caches, &known, &proxy, settings) => {}
+            }
+        };
+        tokio::spawn(async move { stop.run_until_cancelled(working).await });
+    }
+}
+
+impl fmt::Display for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "models answer at http://{}", self.settings.address)?;
+        if !self.is_usual {
+            write!(f, ", as port {} is in use", PORTS.start())?;
+        }
+        Ok(())
+    }
+}
+
+async fn bind(port: u16) -> std::io::Result<TcpListener> {
+    TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await
+}
+
+async fn bind_any() -> std::io::Result<TcpListener> {
+    for port in PORTS {
+        if let Ok(socket) = bind(port).await {
+            return Ok(socket);
+        }
+    }
+    bind(0).await
+}
+
+/// Whatever changes may change where requests go.
+fn tell(caches: &Caches, known: &Arc<Known>) {
+    let pods = known.clone();
+    caches.pods.listen(move |_| pods.changed.notify_one());
+    let services = known.clone();
+    caches.services.listen(move |_| services.changed.notify_one());
+    let slices = known.clone();
+    caches.endpoint_slices.listen(move |_| slices.changed.notify_one());
+}
+
+async fn route(caches: &Caches, known: &Known, proxy: &Proxy, settings: Settings) {
+    caches.filled().await;
+    let mut pools = Pools::default();
+    loop {
+        let assembled = {
+            let seen = around::Seen::of(caches);
+            let before = proxy.routing();
+            assemble::assemble(&known.listed(), &seen.around(), settings, &before.backends)
+        };
+        pools.set(&assembled);
+        proxy.set(assembled.routing);
+        sleep(PAUSE).await;
+        known.changed.notified().await;
+    }
+}

@@ -1,0 +1,41 @@
+//! The pickers of pools: whom they choose from, and how busy those are.
+
+use std::{collections::HashMap, time::Duration};
+
+use tokio::task::{AbortHandle, JoinSet};
+use windlass_routing::{
+    gateway::{assemble::Assembled, backends::PoolKey},
+    scrape::{self, Settings},
+};
+
+/// How often endpoints are asked while nobody asks anything of them.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// Those that are read at the moment; none is any longer when this is dropped.
+#[derive(Default)]
+pub(super) struct Pools {
+    tasks: JoinSet<()>,
+    read: HashMap<PoolKey, AbortHandle>,
+}
+
+impl Pools {
+    pub(super) fn set(&mut self, assembled: &Assembled) {
+        let pools = &assembled.routing.backends.pools;
+        self.read.retain(|key, task| {
+            let stays = pools.contains_key(key);
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
+        while self.tasks.try_join_next().is_some() {}
+        for (key, endpoints) in &assembled.endpoints {
+            let Some(pool) = pools.get(key) else { continue };
+            pool.picker.set_endpoints(endpoints.clone());
+            self.read.entry(key.clone()).or_insert_with(|| {
+                let settings = Settings { idle: IDLE, ..Settings::default() };
+                self.tasks.spawn(scrape::run(pool.picker.clone(), settings))
+            });
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Writes what the gateway says of routes, gateways, classes and pools.
