@@ -23,22 +23,9 @@ use wanted::Wanted;
 
 use crate::{
     machine, objects,
+    rules::RULES,
     up::{Up, World},
 };
-
-const RULES: &str = r#"
-[[image]]
-match = "local/server:*"
-argv = ["{bin}/stand-in", "server", "--host", "{podIP}"]
-
-[[image]]
-match = "local/shell:*"
-argv = ["/bin/bash", "-c"]
-
-[[image]]
-match = "*zerfoo:*"
-argv = ["{bin}/stand-in", "server", "--host", "{podIP}"]
-"#;
 
 /// By these `cargo xtask churn` says what it wants.
 const SEED: &str = "WINDLASS_CHURN_SEED";

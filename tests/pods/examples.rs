@@ -7,38 +7,9 @@ use windlass_tests::{http, until};
 
 use crate::{
     machine, objects,
+    rules::RULES,
     up::{Up, World},
 };
-
-/// As a user would write them for programs of their own.
-const RULES: &str = r#"
-[[image]]
-match = "ghcr.io/kitops-ml/kitops:*"
-command = ["/bin/sh"]
-argv = ["/bin/bash"] # the shell of the image knows `pipefail`, others may not
-env = { PATH = "{bin}:/usr/bin:/bin" }
-
-[[image]]
-match = "ghcr.io/llm-d/llm-d-inference-scheduler:*"
-argv = ["{bin}/stand-in", "picker", "--host", "{podIP}"]
-
-[[image]]
-match = "ghcr.io/llm-d/llm-d-routing-sidecar:*"
-argv = ["{bin}/stand-in", "sidecar", "--host", "{podIP}"]
-
-[[image]]
-match = "*"
-command = ["vllm", "serve"]
-argv = ["{bin}/stand-in", "server", "--host", "{podIP}"]
-
-[[image]]
-match = "*zerfoo:*"
-argv = ["{bin}/stand-in", "server", "--host", "{podIP}"]
-
-[[image]]
-match = "registry.example.com/aim/*"
-argv = ["{bin}/stand-in", "server", "--host", "{podIP}"]
-"#;
 
 /// What the examples say that somebody brings.
 fn given() -> Vec<Value> {
@@ -76,19 +47,6 @@ fn flags(world: &World) -> [String; 4] {
         "--node-label=nvidia.com/gpu.memory=24576".to_owned(),
         format!("--host-path-prefixes={}", world.path("models").display()),
     ]
-}
-
-/// Whether it says so itself; what has no status is only read by others.
-fn is_ready(object: &Value) -> Result<(), String> {
-    let status = &object["status"];
-    let conditions = status["conditions"].as_array().map_or(&[][..], Vec::as_slice);
-    let ready = conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "True");
-    let fine = match object["kind"].as_str().unwrap() {
-        "AIMRuntimeConfig" | "AIMImage" => true,
-        "AIMServiceTemplate" => status["status"] == "Available",
-        _ => ready,
-    };
-    if fine { Ok(()) } else { Err(format!("{}: {status:#}", object["metadata"]["name"])) }
 }
 
 async fn pods(client: &Client) -> Vec<Pod> {
@@ -155,7 +113,7 @@ async fn every_example_comes_up_and_its_deletion_leaves_nothing() {
     }
     for object in &examples {
         until("every object of an example to be ready", || async {
-            is_ready(&objects::get(&client, object).await.ok_or("gone")?)
+            objects::is_ready(&objects::get(&client, object).await.ok_or("gone")?)
         })
         .await;
     }

@@ -2,6 +2,7 @@
 //! is there of them is counted on the machine.
 //!
 //! - `examples`: everything in the folder of examples comes up, and goes without a trace
+//! - `gateway`: requests reach the pods, in their shares, and none is lost while pods change
 //! - `churn`: changes and crashes at random, and what is left at rest
 #![allow(
     clippy::unwrap_used,
@@ -11,6 +12,9 @@
 
 mod churn;
 mod examples;
+mod gateway;
 mod machine;
 mod objects;
+mod rules;
+mod traffic;
 mod up;

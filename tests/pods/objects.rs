@@ -76,3 +76,16 @@ pub(crate) async fn all(client: &Client) -> BTreeSet<String> {
         stream::iter(listed.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).collect().await;
     listed.into_iter().flatten().collect()
 }
+
+/// Whether it says so itself; what has no status is only read by others.
+pub(crate) fn is_ready(object: &Value) -> Result<(), String> {
+    let status = &object["status"];
+    let conditions = status["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+    let ready = conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "True");
+    let fine = match object["kind"].as_str().unwrap() {
+        "AIMRuntimeConfig" | "AIMImage" => true,
+        "AIMServiceTemplate" => status["status"] == "Available",
+        _ => ready,
+    };
+    if fine { Ok(()) } else { Err(format!("{}: {status:#}", object["metadata"]["name"])) }
+}

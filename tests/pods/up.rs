@@ -4,6 +4,7 @@ use std::{
     ffi::OsStr,
     fs::{self, File},
     io::{BufRead, BufReader, Read},
+    net::SocketAddr,
     os::unix::{
         fs::{MetadataExt, PermissionsExt, chown, symlink},
         process::{CommandExt, ExitStatusExt},
@@ -22,8 +23,8 @@ use windlass_tests::{cluster, wait};
 /// Who runs it where the tests are run by root: pods that must not be root would not run otherwise,
 /// and nobody's laptop works that way.
 const NOBODY: u32 = 65534;
-/// How many lines it says when it is up.
-const GREETING: usize = 3;
+/// How the last line begins that it says when it is up.
+const LAST: &str = "Ctrl-C or ";
 
 /// A home for one test, so that none touches the user's.
 pub(crate) struct World {
@@ -86,7 +87,7 @@ impl World {
         let lines = follow(child.stdout.take().unwrap());
         let mut up =
             Up { child, log, kubeconfig: self.state().join("kubeconfig"), said: Vec::new(), lines };
-        while up.said.len() < GREETING {
+        while !up.said.last().is_some_and(|line| line.starts_with(LAST)) {
             match up.lines.recv_timeout(wait::DEADLINE) {
                 Ok(line) => up.said.push(line),
                 Err(_) => panic!("it is not up: {:?}; log: {}", up.said, up.log()),
@@ -139,6 +140,14 @@ impl Up {
 
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
+    }
+
+    pub(crate) fn gateway(&self) -> SocketAddr {
+        let address = self.said.iter().find_map(|line| {
+            let (_, address) = line.split_once("models answer at http://")?;
+            address.split(',').next()?.parse().ok()
+        });
+        address.unwrap_or_else(|| panic!("no gateway: {:?}", self.said))
     }
 
     pub(crate) async fn client(&self) -> Client {
