@@ -89,7 +89,9 @@ impl Proxy {
         request: Request<Incoming>,
     ) -> Result<Response<Body>, Box<Response<Body>>> {
         let routing = self.routing.load_full();
-        let host = host(&request).to_owned();
+        let host = host(&request)
+            .ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "the header Host makes no sense"))?
+            .to_owned();
         let met = routing.table.find(&Asked {
             host: &host,
             method: request.method(),
@@ -355,9 +357,22 @@ fn shuffled(endpoints: &[SocketAddr]) -> Vec<SocketAddr> {
     endpoints.iter().cycle().skip(first).take(endpoints.len()).copied().collect()
 }
 
-fn host(request: &Request<Incoming>) -> &str {
-    let named = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    request.uri().authority().map(uri::Authority::as_str).or(named).unwrap_or_default()
+/// Of several, nobody could tell which one another server on the way would go by.
+fn host(request: &Request<Incoming>) -> Option<&str> {
+    if let Some(authority) = request.uri().authority() {
+        return Some(authority.as_str());
+    }
+    let mut named = request.headers().get_all(header::HOST).iter();
+    match (named.next(), named.next()) {
+        (None, _) => (request.version() == http::Version::HTTP_10).then_some(""),
+        (Some(host), None) if host.is_empty() => Some(""),
+        (Some(host), None) => {
+            let host = host.to_str().ok()?;
+            let is_plain = host.parse::<uri::Authority>().is_ok() && !host.contains('@');
+            is_plain.then_some(host)
+        }
+        (Some(_), Some(_)) => None,
+    }
 }
 
 fn origin_form(path: &str, query: Option<&str>) -> Option<Uri> {

@@ -7,8 +7,10 @@
 mod around;
 mod follow;
 mod pools;
+mod status;
 
 use std::{
+    collections::BTreeMap,
     fmt,
     net::{Ipv4Addr, SocketAddr},
     ops::RangeInclusive,
@@ -19,7 +21,11 @@ use std::{
 use anyhow::Context;
 use clap::{ArgAction, Args};
 use kube::Client;
-use tokio::{net::TcpListener, sync::Notify, time::sleep};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, watch},
+    time::sleep,
+};
 use tokio_util::sync::CancellationToken;
 use windlass_local::{
     auth::{MASTERS, User},
@@ -29,8 +35,9 @@ use windlass_local::{
 use windlass_routing::gateway::{
     Proxy,
     assemble::{self, Settings},
-    listed::Listed,
+    listed::{Kind, Listed},
     listen,
+    status::{Change, changes},
 };
 
 use pools::Pools;
@@ -65,6 +72,8 @@ pub(super) struct Gateway {
 #[derive(Default)]
 struct Known {
     listed: Mutex<Listed>,
+    /// Of the kinds that are watched.
+    versions: Mutex<BTreeMap<Kind, &'static str>>,
     changed: Notify,
 }
 
@@ -76,6 +85,14 @@ impl Known {
     fn change(&self, change: impl FnOnce(&mut Listed)) {
         change(&mut self.listed());
         self.changed.notify_one();
+    }
+
+    fn versions(&self) -> MutexGuard<'_, BTreeMap<Kind, &'static str>> {
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn version(&self, kind: Kind) -> Option<&'static str> {
+        self.versions().get(&kind).copied()
     }
 }
 
@@ -104,6 +121,7 @@ impl Gateway {
         let listening = listen::serve(proxy.clone(), socket);
         let known = Arc::new(Known::default());
         tell(&caches, &known);
+        let (statuses, newest) = watch::channel(Vec::new());
         let working = async move {
             tokio::select! {
                 ended = listening => {
@@ -112,7 +130,8 @@ impl Gateway {
                     }
                 }
                 () = follow::run(&client, &known) => {}
-                () = route(&caches, &known, &proxy, settings) => {}
+                () = route(&caches, &known, &proxy, settings, &statuses) => {}
+                () = status::write(&client, &known, newest) => {}
             }
         };
         tokio::spawn(async move { stop.run_until_cancelled(working).await });
@@ -152,17 +171,29 @@ fn tell(caches: &Caches, known: &Arc<Known>) {
     caches.endpoint_slices.listen(move |_| slices.changed.notify_one());
 }
 
-async fn route(caches: &Caches, known: &Known, proxy: &Proxy, settings: Settings) {
+async fn route(
+    caches: &Caches,
+    known: &Known,
+    proxy: &Proxy,
+    settings: Settings,
+    statuses: &watch::Sender<Vec<Change>>,
+) {
     caches.filled().await;
     let mut pools = Pools::default();
     loop {
-        let assembled = {
+        let before = proxy.routing();
+        let (assembled, said) = {
             let seen = around::Seen::of(caches);
-            let before = proxy.routing();
-            assemble::assemble(&known.listed(), &seen.around(), settings, &before.backends)
+            let (around, listed) = (seen.around(), known.listed());
+            let assembled = assemble::assemble(&listed, &around, settings, &before.backends);
+            let said = changes(&listed, &around, settings, &assembled, &status::now());
+            (assembled, said)
         };
         pools.set(&assembled);
         proxy.set(assembled.routing);
+        if !said.is_empty() {
+            statuses.send_replace(said);
+        }
         sleep(PAUSE).await;
         known.changed.notified().await;
     }

@@ -4,16 +4,21 @@
 //! - `lifecycle`: start, second start, end, what is left
 //! - `refused`: directories, ports and stores that cannot be used
 //! - `operator`: what it does there, and by whose rights
+//! - `gateway`: requests through it, and what it says of routes; `backend` is who answers them
+//! - `third_party`: definitions that are brought, and those that users have
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     reason = "helpers of tests; clippy exempts only the test functions themselves"
 )]
 
+mod backend;
+mod gateway;
 mod lifecycle;
 mod operator;
 mod refused;
 mod running;
+mod third_party;
 /// As the scenarios wait.
 #[path = "../../../../tests/src/wait.rs"]
 #[allow(dead_code, unreachable_pub, reason = "it is a part of another crate")]

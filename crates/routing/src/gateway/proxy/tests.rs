@@ -277,6 +277,58 @@ async fn time_is_limited_as_the_rule_says() {
     assert!(cut.into_body().collect().await.is_err(), "it is cut, not ended");
 }
 
+/// The first line of the answer to what was written as it is.
+async fn said_to(gateway: SocketAddr, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(gateway).await.unwrap();
+    // It may answer before it has read all.
+    let _ = stream.write_all(request).await;
+    let mut line = Vec::new();
+    while !line.ends_with(b"\r\n") {
+        match stream.read_u8().await {
+            Ok(byte) => line.push(byte),
+            Err(_) => break,
+        }
+    }
+    String::from_utf8(line).unwrap().trim_end().to_owned()
+}
+
+#[tokio::test]
+async fn requests_that_make_no_sense_are_refused() {
+    let there = named("there").await;
+    let gateway = gateway(json!([{ "backendRefs": [to("a")] }]), &[("a", &[there])]).await;
+    let huge = format!("GET / HTTP/1.1\r\nhost: h\r\nx: {}\r\n\r\n", "x".repeat(1 << 20));
+    let many = format!("GET / HTTP/1.1\r\nhost: h\r\n{}\r\n", "x: y\r\n".repeat(1000));
+    for (request, want) in [
+        (&b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"[..], "HTTP/1.1 200 OK"),
+        (b"GET / HTTP/1.1\r\nhost: h:8080\r\n\r\n", "HTTP/1.1 200 OK"),
+        (b"GET http://h/ HTTP/1.1\r\nhost: other\r\n\r\n", "HTTP/1.1 200 OK"),
+        (b"GET / HTTP/1.0\r\n\r\n", "HTTP/1.0 200 OK"),
+        (b"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400 Bad Request"),
+        (b"GET / HTTP/1.1\r\nhost: a b\r\n\r\n", "HTTP/1.1 400 Bad Request"),
+        (b"GET / HTTP/1.1\r\nhost: a@h\r\n\r\n", "HTTP/1.1 400 Bad Request"),
+        (b"GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n", "HTTP/1.1 400 Bad Request"),
+        (b"nonsense\r\n\r\n", "HTTP/1.1 400 Bad Request"),
+        (huge.as_bytes(), "HTTP/1.1 431 Request Header Fields Too Large"),
+        (many.as_bytes(), "HTTP/1.1 431 Request Header Fields Too Large"),
+    ] {
+        let shown = String::from_utf8_lossy(&request[..request.len().min(60)]);
+        assert_eq!(said_to(gateway, request).await, want, "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn who_is_slow_keeps_nobody_else_waiting() {
+    let there = named("there").await;
+    let gateway = gateway(json!([{ "backendRefs": [to("a")] }]), &[("a", &[there])]).await;
+    let mut slow = Vec::new();
+    for _ in 0..100 {
+        let mut stream = TcpStream::connect(gateway).await.unwrap();
+        stream.write_all(b"POST / HTTP/1.1\r\nhost: h\r\ncontent-len").await.unwrap();
+        slow.push(stream);
+    }
+    assert_eq!(text(ask(gateway, "/").await).await, (200, "there".to_owned()));
+}
+
 #[tokio::test]
 async fn upgrades_are_passed_through() {
     let echo = backend(|mut request| async move {

@@ -99,6 +99,7 @@ impl Watches {
             Some((_, other)) => other.abort(),
             None => {}
         }
+        self.known.versions().insert(kind, version);
         let watching = watch(self.client.clone(), self.known.clone(), kind, version);
         self.running.insert(kind, (version, self.tasks.spawn(watching)));
         while self.tasks.try_join_next().is_some() {}
@@ -107,6 +108,7 @@ impl Watches {
     fn end(&mut self, kind: Kind) {
         if let Some((_, task)) = self.running.remove(&kind) {
             task.abort();
+            self.known.versions().remove(&kind);
             self.known.change(|listed| listed.retain(kind, |_, _| false));
         }
     }

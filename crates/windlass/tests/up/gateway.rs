@@ -1,0 +1,419 @@
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::{Arc, atomic::Ordering},
+};
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::{Request, Response, body::Frame};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, Client,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+    core::GroupVersionKind,
+};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::{
+    backend::{anywhere, apply, dynamic, engine, named, route, serve, service, service_in, text},
+    running::{Up, World},
+    wait::until,
+};
+
+const GROUP: &str = "gateway.networking.k8s.io";
+const POOLS: &str = "inference.networking.k8s.io";
+
+/// With a gateway on a port of its own.
+fn up(world: &World) -> Up {
+    world.up(&["--ephemeral", "--gateway-port", "0"])
+}
+
+/// Until the gateway answers so.
+async fn answers(up: &Up, host: &str, path: &str, want: (u16, &str)) {
+    until("answer", || async {
+        let got = up.get(host, path).await;
+        if (got.0, got.1.as_str()) == want { Ok(()) } else { Err(format!("{got:?}")) }
+    })
+    .await;
+}
+
+/// Until the object says of itself what is expected.
+async fn says(client: &Client, gvk: &GroupVersionKind, name: &str, what: &str, want: Value) {
+    let api = dynamic(client, gvk, None);
+    until("status", || async {
+        let found = api.get(name).await.map_err(|error| error.to_string())?;
+        let got = found.data.pointer(what).cloned().unwrap_or_default();
+        if got == want { Ok(()) } else { Err(found.data.to_string()) }
+    })
+    .await;
+}
+
+fn gvk(kind: &str) -> GroupVersionKind {
+    GroupVersionKind::gvk(GROUP, "v1", kind)
+}
+
+#[tokio::test]
+async fn requests_go_where_routes_say() {
+    let world = World::new();
+    let up = up(&world);
+    let client = up.client().await;
+    service(&client, "a", &[named("a").await]).await;
+    service(&client, "b", &[named("b").await]).await;
+    service(&client, "empty", &[]).await;
+    let to = |name: &str| json!([{ "name": name, "port": 80 }]);
+    let rules = json!([
+        { "matches": [{ "headers": [{ "name": "x-model", "value": "b" }] }], "backendRefs": to("b") },
+        { "matches": [{ "path": { "type": "PathPrefix", "value": "/team/chat" } }],
+          "filters": [{ "type": "URLRewrite", "urlRewrite": { "path": {
+              "type": "ReplacePrefixMatch", "replacePrefixMatch": "/" } } }],
+          "backendRefs": to("b") },
+        { "matches": [{ "path": { "type": "Exact", "value": "/missing" } }],
+          "backendRefs": to("missing") },
+        { "matches": [{ "path": { "type": "Exact", "value": "/empty" } }],
+          "backendRefs": to("empty") },
+        { "backendRefs": to("a") },
+    ]);
+    let parents = json!([{ "name": "any", "namespace": "infra" }]);
+    let spec = json!({ "parentRefs": parents, "hostnames": ["h.example"], "rules": rules });
+    apply(&client, route("r", spec)).await;
+
+    answers(&up, "h.example", "/x?q=1", (200, "a h.example /x?q=1")).await;
+    let host = "h.example:8080";
+    assert_eq!(up.get(host, "/x").await, (200, format!("a {host} /x")), "the port is no name");
+    assert_eq!(up.get("h.example", "/team/chat/v1").await, (200, "b h.example /v1".to_owned()));
+    assert_eq!(up.get("h.example", "/missing").await, (500, "BackendNotFound".to_owned()));
+    assert_eq!(up.get("h.example", "/empty").await, (503, "no endpoint is ready".to_owned()));
+    assert_eq!(up.get("other", "/").await, (404, "no route matches".to_owned()));
+    let request = Request::get("/x").header("host", "h.example").header("X-Model", "b");
+    let answer = text(up.ask(request.body(Full::default()).unwrap()).await).await;
+    assert_eq!(answer, (200, "b h.example /x".to_owned()));
+    let answer = up.get_http2("http://h.example/x").await;
+    assert_eq!(answer, (200, "a h.example /x".to_owned()), "over HTTP/2");
+
+    let entry = |what: &str| format!("/status/parents/0/{what}");
+    let route = gvk("HTTPRoute");
+    says(&client, &route, "r", &entry("controllerName"), json!("windlass.dev/gateway")).await;
+    says(&client, &route, "r", &entry("parentRef"), parents[0].clone()).await;
+    says(&client, &route, "r", &entry("conditions/0/status"), json!("True")).await;
+    says(&client, &route, "r", &entry("conditions/1/reason"), json!("BackendNotFound")).await;
+
+    // What is missing is noticed when it comes, and what goes when it goes.
+    service(&client, "missing", &[named("found").await]).await;
+    answers(&up, "h.example", "/missing", (200, "found h.example /missing")).await;
+    says(&client, &route, "r", &entry("conditions/1/status"), json!("True")).await;
+    dynamic(&client, &route, None).delete("r", &DeleteParams::default()).await.unwrap();
+    answers(&up, "h.example", "/x", (404, "no route matches")).await;
+}
+
+#[tokio::test]
+async fn a_canary_gets_its_share() {
+    let world = World::new();
+    let up = up(&world);
+    let client = up.client().await;
+    service(&client, "a", &[named("a").await]).await;
+    service(&client, "b", &[named("b").await]).await;
+    let backends = json!([{ "name": "a", "port": 80, "weight": 80 },
+        { "name": "b", "port": 80, "weight": 20 }]);
+    let spec = json!({ "parentRefs": [{ "name": "g" }], "rules": [{ "backendRefs": backends }] });
+    apply(&client, route("r", spec)).await;
+    until("route", || async {
+        let got = up.get("h", "/").await;
+        if got.0 == 200 { Ok(()) } else { Err(format!("{got:?}")) }
+    })
+    .await;
+    let mut canary = 0;
+    for _ in 0..1000 {
+        canary += i32::from(up.get("h", "/").await.1.starts_with('b'));
+    }
+    // Four standard deviations.
+    assert!((150..250).contains(&canary), "{canary} of 1000");
+}
+
+/// A stream that the test feeds.
+async fn streaming() -> (SocketAddr, mpsc::UnboundedSender<&'static str>, Arc<tokio::sync::Notify>)
+{
+    struct Gone(Arc<tokio::sync::Notify>);
+    impl Drop for Gone {
+        fn drop(&mut self) {
+            self.0.notify_one();
+        }
+    }
+    let (more, parts) = mpsc::unbounded_channel::<&'static str>();
+    let parts = Arc::new(tokio::sync::Mutex::new(parts));
+    let gone = Arc::new(tokio::sync::Notify::new());
+    let ended = gone.clone();
+    let answer = move |_| {
+        let (parts, gone) = (parts.clone(), Gone(ended.clone()));
+        async move {
+            let frames = stream::unfold((parts, gone), |(parts, gone)| async move {
+                let part = parts.lock().await.recv().await?;
+                Some((Ok(Frame::data(Bytes::from_static(part.as_bytes()))), (parts, gone)))
+            });
+            let mut response = Response::new(BodyExt::boxed(StreamBody::new(frames)));
+            let event_stream = "text/event-stream".parse().unwrap();
+            response.headers_mut().insert("content-type", event_stream);
+            response
+        }
+    };
+    (serve(anywhere(), answer).await, more, gone)
+}
+
+#[tokio::test]
+async fn tokens_arrive_one_by_one_and_who_has_gone_is_not_worked_for() {
+    let world = World::new();
+    let up = up(&world);
+    let client = up.client().await;
+    let (backend, more, gone) = streaming().await;
+    service(&client, "a", &[backend]).await;
+    let spec = json!({ "parentRefs": [{ "name": "g" }],
+        "rules": [{ "backendRefs": [{ "name": "a", "port": 80 }] }] });
+    apply(&client, route("r", spec)).await;
+    says(&client, &gvk("HTTPRoute"), "r", "/status/parents/0/conditions/1/status", json!("True"))
+        .await;
+    let request = Request::post("/v1/completions").header("host", "h").body(Full::default());
+    let mut body = up.ask(request.unwrap()).await.into_body();
+    for part in ["data: a\n\n", "data: b\n\n", "data: c\n\n"] {
+        more.send(part).unwrap();
+        // The next part does not exist yet, so this one cannot have waited for it.
+        let frame = body.frame().await.unwrap().unwrap();
+        assert_eq!(frame.into_data().unwrap(), part);
+    }
+    drop(body);
+    gone.notified().await;
+}
+
+#[tokio::test]
+async fn time_is_limited_as_routes_say() {
+    let world = World::new();
+    let up = up(&world);
+    let client = up.client().await;
+    let silent = serve(anywhere(), |_| async {
+        stream::pending::<Response<crate::backend::Body>>().next().await.unwrap()
+    });
+    service(&client, "a", &[silent.await]).await;
+    let spec = json!({ "parentRefs": [{ "name": "g" }], "rules": [{
+        "timeouts": { "request": "100ms" }, "backendRefs": [{ "name": "a", "port": 80 }] }] });
+    apply(&client, route("r", spec)).await;
+    answers(&up, "h", "/", (504, "no answer in the time allowed")).await;
+}
+
+#[tokio::test]
+async fn another_namespace_has_to_grant_it() {
+    let world = World::new();
+    let up = up(&world);
+    let client = up.client().await;
+    let namespace =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "models" } });
+    apply(&client, namespace).await;
+    service_in(&client, "models", "a", &[named("a").await]).await;
+    let spec = json!({ "parentRefs": [{ "name": "g" }],
+        "rules": [{ "backendRefs": [{ "name": "a", "namespace": "models", "port": 80 }] }] });
+    apply(&client, route("r", spec)).await;
+    answers(&up, "h", "/", (500, "RefNotPermitted")).await;
+    let reason = "/status/parents/0/conditions/1/reason";
+    says(&client, &gvk("HTTPRoute"), "r", reason, json!("RefNotPermitted")).await;
+    let grant = json!({ "apiVersion": format!("{GROUP}/v1beta1"), "kind": "ReferenceGrant",
+        "metadata": { "namespace": "models", "name": "g" },
+        "spec": { "from": [{ "group": GROUP, "kind": "HTTPRoute", "namespace": "default" }],
+            "to": [{ "group": "", "kind": "Service" }] } });
+    apply(&client, grant).await;
+    answers(&up, "h", "/", (200, "a h /")).await;
+    says(&client, &gvk("HTTPRoute"), "r", reason, json!("ResolvedRefs")).await;
+    let grants = dynamic(
+        &client,
+        &GroupVersionKind::gvk(GROUP, "v1beta1", "ReferenceGrant"),
+        Some("models"),
+    );
+    grants.delete("g", &DeleteParams::default()).await.unwrap();
+    answers(&up, "h", "/", (500, "RefNotPermitted")).await;
+}
+
+/// A pod that nobody runs, of which the test says that it is ready.
+async fn pod(client: &Client, name: &str, ip: &str) {
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    let spec = json!({ "schedulerName": "nobody",
+        "containers": [{ "name": "c", "image": "none" }] });
+    let pod = json!({ "metadata": { "name": name, "labels": { "app": "m" },
+        // So that it is seen to leave before it is gone.
+        "finalizers": ["test/leaving"] }, "spec": spec });
+    let pod: Pod = serde_json::from_value(pod).unwrap();
+    pods.create(&PostParams::default(), &pod).await.unwrap();
+    let status = json!({ "status": { "phase": "Running", "podIP": ip, "podIPs": [{ "ip": ip }],
+        "conditions": [{ "type": "Ready", "status": "True" }] } });
+    let params = PatchParams::default();
+    pods.patch_status(name, &params, &Patch::Merge(status)).await.unwrap();
+}
+
+async fn complete(up: &Up) -> (u16, String) {
+    let body = Bytes::from_static(br#"{"model":"m","prompt":"x"}"#);
+    let request = Request::post("/v1/completions").header("host", "h").body(Full::new(body));
+    text(up.ask(request.unwrap()).await).await
+}
+
+#[tokio::test]
+async fn a_pool_prefers_the_shorter_queue_and_leaves_out_who_leaves() {
+    let world = World::new();
+    let up = up(&world);
+    let client = up.client().await;
+    let ips = ["127.0.77.1", "127.0.77.2"];
+    let free = |ip: &str| TcpListener::bind((ip, 0)).unwrap().local_addr().unwrap().port();
+    let port = free(ips[0]);
+    let at = |ip: &str| SocketAddr::new(ip.parse().unwrap(), port);
+    let (long, short) = (engine(at(ips[0]), "long").await, engine(at(ips[1]), "short").await);
+    long.store(50, Ordering::Relaxed);
+    pod(&client, "long", ips[0]).await;
+    pod(&client, "short", ips[1]).await;
+    let pool = json!({ "apiVersion": format!("{POOLS}/v1"), "kind": "InferencePool",
+        "metadata": { "name": "p" },
+        "spec": { "selector": { "matchLabels": { "app": "m" } }, "targetPorts": [{ "number": port }],
+            "endpointPickerRef": { "name": "epp", "failureMode": "FailOpen" } } });
+    apply(&client, pool).await;
+    let backend = json!([{ "group": POOLS, "kind": "InferencePool", "name": "p" }]);
+    let spec = json!({ "parentRefs": [{ "name": "g" }], "rules": [{ "backendRefs": backend }] });
+    apply(&client, route("r", spec)).await;
+    // Each time both say how busy they are anew.
+    for (busy, idle, want) in [(&long, &short, "short"), (&short, &long, "long")] {
+        busy.store(50, Ordering::Relaxed);
+        idle.store(0, Ordering::Relaxed);
+        until("choice", || async {
+            for _ in 0..20 {
+                let got = complete(&up).await;
+                if got != (200, want.to_owned()) {
+                    return Err(format!("{got:?}"));
+                }
+            }
+            Ok(())
+        })
+        .await;
+    }
+    let kind = GroupVersionKind::gvk(POOLS, "v1", "InferencePool");
+    let reason = |at: u8| format!("/status/parents/0/conditions/{at}/reason");
+    says(&client, &kind, "p", &reason(0), json!("Accepted")).await;
+    says(&client, &kind, "p", &reason(1), json!("InvalidExtensionRef")).await;
+    service(&client, "epp", &[]).await;
+    says(&client, &kind, "p", &reason(1), json!("ResolvedRefs")).await;
+
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    pods.delete("long", &DeleteParams::default()).await.unwrap();
+    until("choice", || async {
+        let got = complete(&up).await;
+        if got == (200, "short".to_owned()) { Ok(()) } else { Err(format!("{got:?}")) }
+    })
+    .await;
+    for _ in 0..20 {
+        assert_eq!(complete(&up).await, (200, "short".to_owned()));
+    }
+    pods.delete("short", &DeleteParams::default()).await.unwrap();
+    until("refusal", || async {
+        let got = complete(&up).await;
+        if got == (503, "no endpoint is ready".to_owned()) {
+            Ok(())
+        } else {
+            Err(format!("{got:?}"))
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn running_answers_finish_when_their_endpoint_leaves() {
+    let world = World::new();
+    let up = up(&world);
+    let client = up.client().await;
+    let (backend, more, _gone) = streaming().await;
+    service(&client, "a", &[backend]).await;
+    let spec = json!({ "parentRefs": [{ "name": "g" }],
+        "rules": [{ "backendRefs": [{ "name": "a", "port": 80 }] }] });
+    apply(&client, route("r", spec)).await;
+    says(&client, &gvk("HTTPRoute"), "r", "/status/parents/0/conditions/1/status", json!("True"))
+        .await;
+    let request = Request::get("/").header("host", "h").body(Full::default());
+    let mut body = up.ask(request.unwrap()).await.into_body();
+    more.send("first").unwrap();
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "first");
+    let leaving = json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": { "name": "a-0", "labels": { "kubernetes.io/service-name": "a" } },
+        "addressType": "IPv4", "ports": [{ "port": backend.port() }],
+        "endpoints": [{ "addresses": ["127.0.0.1"],
+            "conditions": { "ready": false, "serving": true, "terminating": true } }] });
+    apply(&client, leaving).await;
+    answers(&up, "h", "/", (503, "no endpoint is ready")).await;
+    more.send("second").unwrap();
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "second");
+    drop(more);
+    assert!(body.frame().await.is_none(), "a clean end");
+}
+
+#[tokio::test]
+async fn gateways_and_their_class_say_that_they_are_served() {
+    let world = World::new();
+    let up = up(&world);
+    let client = up.client().await;
+    let (class, gateway) = (gvk("GatewayClass"), gvk("Gateway"));
+    says(&client, &class, "windlass", "/spec/controllerName", json!("windlass.dev/gateway")).await;
+    says(&client, &class, "windlass", "/status/conditions/0/status", json!("True")).await;
+    let listener = json!({ "name": "web", "port": 80, "protocol": "HTTP", "hostname": "*.x" });
+    let spec = json!({ "gatewayClassName": "windlass", "listeners": [listener] });
+    let object = json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "Gateway",
+        "metadata": { "name": "g" }, "spec": spec });
+    apply(&client, object).await;
+    says(&client, &gateway, "g", "/status/conditions/1/type", json!("Programmed")).await;
+    says(&client, &gateway, "g", "/status/addresses/0/value", json!("127.0.0.1")).await;
+    service(&client, "a", &[named("a").await]).await;
+    let spec = json!({ "parentRefs": [{ "name": "g" }],
+        "rules": [{ "backendRefs": [{ "name": "a", "port": 80 }] }] });
+    apply(&client, route("r", spec.clone())).await;
+    says(&client, &gateway, "g", "/status/listeners/0/attachedRoutes", json!(1)).await;
+    answers(&up, "h.x", "/", (200, "a h.x /")).await;
+    assert_eq!(up.get("h.y", "/").await.0, 404);
+    let mut refused = spec;
+    refused["parentRefs"][0]["sectionName"] = "none".into();
+    apply(&client, route("r", refused)).await;
+    let reason = "/status/parents/0/conditions/0/reason";
+    says(&client, &gvk("HTTPRoute"), "r", reason, json!("NoMatchingParent")).await;
+    says(&client, &gateway, "g", "/status/listeners/0/attachedRoutes", json!(0)).await;
+    answers(&up, "h.x", "/", (404, "no route matches")).await;
+    assert_eq!(up.log(), "");
+}
+
+#[tokio::test]
+async fn only_own_gateways_count_if_the_user_says_so() {
+    let world = World::new();
+    let up = world.up(&["--ephemeral", "--gateway-port", "0", "--gateway-accept-any=false"]);
+    let client = up.client().await;
+    service(&client, "a", &[named("a").await]).await;
+    let rules = json!([{ "backendRefs": [{ "name": "a", "port": 80 }] }]);
+    let spec = |parent: &str| json!({ "parentRefs": [{ "name": parent }], "rules": rules });
+    apply(&client, route("theirs", spec("theirs"))).await;
+    let listener = json!({ "name": "web", "port": 80, "protocol": "HTTP" });
+    let gateway = json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "Gateway",
+        "metadata": { "name": "ours" },
+        "spec": { "gatewayClassName": "windlass", "listeners": [listener] } });
+    apply(&client, gateway).await;
+    let gateways = gvk("Gateway");
+    says(&client, &gateways, "ours", "/status/conditions/0/status", json!("True")).await;
+    assert_eq!(up.get("h", "/").await.0, 404);
+    apply(&client, route("ours", spec("ours"))).await;
+    answers(&up, "h", "/", (200, "a h /")).await;
+    let theirs = dynamic(&client, &gvk("HTTPRoute"), None).get("theirs").await.unwrap();
+    assert_eq!(theirs.data.get("status"), None);
+}
+
+#[test]
+fn a_port_that_another_has() {
+    let world = World::new();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = other.local_addr().unwrap().port().to_string();
+    let said = world.run(&["up", "--ephemeral", "--gateway-port", &port]);
+    assert_eq!((said.code, said.out.as_str()), (Some(1), ""));
+    let want = format!("error: cannot listen on 127.0.0.1:{port} (--gateway-port): ");
+    assert!(said.err.starts_with(&want), "{}", said.err);
+
+    // Somebody else on this machine may have it too.
+    let _usual = TcpListener::bind("127.0.0.1:8080");
+    let up = world.up(&["--ephemeral"]);
+    assert!(up.said[1].ends_with(", as port 8080 is in use"), "{:?}", up.said);
+    assert_ne!(up.gateway().port(), 8080);
+}
