@@ -1,0 +1,182 @@
+//! From a request to the program of a pod, through the gateway.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use serde_json::{Value, json};
+use windlass_tests::until;
+
+use crate::{
+    objects,
+    rules::RULES,
+    traffic::{Client, Load, Sum, Target, ask_many},
+    up::World,
+};
+
+const CLIENTS: usize = 8;
+
+fn example(name: &str) -> Value {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let text = fs::read_to_string(folder.join(name)).unwrap();
+    objects::documents(&text).remove(0)
+}
+
+async fn apply_until_ready(client: &kube::Client, object: &Value) {
+    objects::apply(client, object).await;
+    until("it to be ready", || async {
+        let found = objects::get(client, object).await.ok_or("gone")?;
+        let current = found["status"]["observedGeneration"] == found["metadata"]["generation"];
+        match current {
+            true => objects::is_ready(&found),
+            false => Err("its change has not been seen".to_owned()),
+        }
+    })
+    .await;
+}
+
+/// Nothing is lost, and of each version something was seen.
+fn check(what: &str, sum: &Sum, versions: &[&str]) {
+    eprintln!(
+        "{what}: {} plain and {} streamed answers, {} failures, by version: {:?}",
+        sum.plain,
+        sum.streamed,
+        sum.failures.len(),
+        sum.versions
+    );
+    assert!(sum.failures.is_empty(), "{:#?}", sum.failures);
+    for version in versions {
+        assert!(sum.versions.contains_key(*version), "{version}: {:?}", sum.versions);
+    }
+}
+
+#[tokio::test]
+async fn a_canary_gets_its_share_of_requests() {
+    const REQUESTS: u64 = 2000;
+    let world = World::new(RULES);
+    let up = world.up::<&str>(&[]);
+    let client = up.client().await;
+    let canary = example("zerfoo-canary.yaml");
+    apply_until_ready(&client, &canary).await;
+    let target = Target { gateway: up.gateway(), host: "llama.example.com", model: "" };
+    let seen = ask_many(&target, REQUESTS, 16, "x-stand-in-model").await;
+    eprintln!("{REQUESTS} requests at a weight of 20: {seen:?}");
+    assert_eq!(seen.values().sum::<u64>(), REQUESTS);
+    let share = seen["qwen-3-8b"] as f64 / REQUESTS as f64;
+    assert!((share - 0.20).abs() <= 0.03, "{share}");
+    up.terminate();
+}
+
+fn deployment(replicas: u64, version: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "plain"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "plain"}},
+            "template": {
+                "metadata": {"labels": {"app": "plain"}},
+                "spec": {"containers": [{
+                    "name": "server", "image": "local/server:1",
+                    "args": ["--port", "8080", "--version", version],
+                    "readinessProbe":
+                        {"httpGet": {"path": "/readyz", "port": 8080}, "periodSeconds": 1},
+                }]},
+            },
+        },
+    })
+}
+
+fn behind_a_route() -> [Value; 2] {
+    [
+        json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "plain"},
+            "spec": {"selector": {"app": "plain"}, "ports": [{"port": 8080}]},
+        }),
+        json!({
+            "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+            "metadata": {"name": "plain"},
+            "spec": {
+                "parentRefs": [{"name": "any"}],
+                "hostnames": ["plain.example.com"],
+                "rules": [{"backendRefs": [{"name": "plain", "port": 8080}]}],
+            },
+        }),
+    ]
+}
+
+/// All pods are of the newest template, and no other is left.
+async fn roll_out(client: &kube::Client, object: &Value) {
+    objects::apply(client, object).await;
+    until("the rollout", || async {
+        let found = objects::get(client, object).await.ok_or("gone")?;
+        let (status, replicas) = (&found["status"], &found["spec"]["replicas"]);
+        let counts = ["replicas", "updatedReplicas", "availableReplicas"];
+        let done = counts.iter().all(|count| status[count] == *replicas)
+            && status["observedGeneration"] == found["metadata"]["generation"]
+            && status["terminatingReplicas"].as_i64().unwrap_or(0) == 0;
+        if done { Ok(()) } else { Err(status.to_string()) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn no_request_is_lost_while_a_deployment_changes() {
+    let world = World::new(RULES);
+    let up = world.up::<&str>(&[]);
+    let client = up.client().await;
+    for object in behind_a_route() {
+        objects::apply(&client, &object).await;
+    }
+    roll_out(&client, &deployment(3, "v1")).await;
+    let target = Target { gateway: up.gateway(), host: "plain.example.com", model: "" };
+    until("the first answer", || async { Client::new(&target).get("/").await }).await;
+    let load = Load::start(&target, CLIENTS);
+    load.go_on(50).await;
+    for (replicas, version) in [(3, "v2"), (3, "v3"), (1, "v3"), (4, "v3"), (1, "v3")] {
+        roll_out(&client, &deployment(replicas, version)).await;
+        load.go_on(50).await;
+    }
+    check("Deployment", &load.end().await, &["v1", "v2", "v3"]);
+    up.terminate();
+}
+
+fn model_service(replicas: u64, version: &str) -> Value {
+    let mut service = example("model-service-prefill-decode.yaml");
+    // One process for each device would be many.
+    service["spec"]["accelerator"] = json!({"type": "cpu"});
+    service["spec"]["engine"]["args"] = json!(["--version", version]);
+    service["spec"]["decode"] = json!({"replicas": replicas});
+    service["spec"]["prefill"] = json!({"replicas": 1});
+    service["spec"]["inferencePool"]["endpointPicker"]["replicas"] = json!(1);
+    service
+}
+
+#[tokio::test]
+async fn no_request_is_lost_while_a_pool_changes_and_tokens_come_one_by_one() {
+    let world = World::new(RULES);
+    let up = world.up::<&str>(&[]);
+    let client = up.client().await;
+    apply_until_ready(&client, &model_service(2, "v1")).await;
+    let target =
+        Target { gateway: up.gateway(), host: "models.example.com", model: "qwen3-32b-pd" };
+    until("the first answer", || async { Client::new(&target).get("/v1/models").await }).await;
+    check_streaming(&target).await;
+    let load = Load::start(&target, CLIENTS);
+    load.go_on(50).await;
+    for (replicas, version) in [(2, "v2"), (2, "v3"), (1, "v3")] {
+        apply_until_ready(&client, &model_service(replicas, version)).await;
+        load.go_on(50).await;
+    }
+    check("ModelService", &load.end().await, &["v1", "v2", "v3"]);
+    up.terminate();
+}
+
+/// Through gateway, sidecar and server: the first is read long before the last is written.
+async fn check_streaming(target: &Target) {
+    const TOKENS: u64 = 8;
+    const PAUSE: Duration = Duration::from_millis(100);
+    let answer = Client::new(target).complete(TOKENS, true, PAUSE).await.unwrap();
+    let (first, last) = (answer.parts[0], *answer.parts.last().unwrap());
+    let took = last - first;
+    eprintln!("{TOKENS} tokens came in {} parts during {took:?}", answer.parts.len());
+    assert!(answer.parts.len() as u64 >= TOKENS, "{}", answer.parts.len());
+    assert!(took >= PAUSE * 6, "{took:?}");
+}
