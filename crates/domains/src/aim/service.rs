@@ -38,10 +38,10 @@ use windlass_api::aim::template::{AimClusterServiceTemplate, AimServiceTemplate}
 use windlass_api::foreign::http_route::HttpRoute;
 use windlass_api::foreign::inference_service::InferenceService;
 use windlass_engine::domain::{
-    Access, Domain, EventSource, Health, Identity, Need, Overall, Watch, Whose,
+    Access, Domain, EventSource, Health, Identity, Need, Overall, Right, Watch, Whose,
 };
 use windlass_engine::fetch::Reader;
-use windlass_engine::kind::Kind;
+use windlass_engine::kind::{Kind, Scope};
 use windlass_engine::labels::LabelRules;
 use windlass_engine::plan::Plan;
 
@@ -93,6 +93,16 @@ impl Domain for ServiceDomain {
             read(Kind::of::<AimRuntimeConfig>()),
             read(Kind::of::<AimClusterRuntimeConfig>()),
         ]
+    }
+
+    fn rights(&self) -> Vec<Right> {
+        // Whether anything is served by a derived template.
+        vec![Right {
+            group: "serving.kserve.io",
+            resource: "servingruntimes",
+            verbs: &["list"],
+            scope: Scope::Namespaced,
+        }]
     }
 
     async fn fetch(&self, reader: &dyn Reader, object: &AimService) -> Answers {

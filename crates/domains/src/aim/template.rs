@@ -46,8 +46,10 @@ use windlass_engine::labels::LabelRules;
 use windlass_engine::plan::Plan;
 
 pub use compose::Observed;
+pub(super) use discovery::has_traces;
 pub use fetch::Answers;
 pub(super) use health::is_hopeless;
+pub(super) use usage::is_served;
 
 use super::{Settings, names};
 

@@ -7,35 +7,33 @@ use crate::aim::names::go_string;
 /// What the record of who has set what takes for one name, the name itself aside.
 const RECORDED: usize = r#""f:":{".":{}},"#.len();
 
-/// Of a value that is recorded field by field. A list is recorded as one.
+/// Of a value that is recorded field by field.
 pub(super) fn bytes(value: &Value) -> usize {
-    let names = match value {
-        Value::Object(fields) => {
-            let recorded = |(name, value): (&String, &Value)| {
-                text(name) - "\"\"".len() + RECORDED + bytes(value) - written(value)
-            };
-            fields.iter().map(recorded).sum()
-        }
-        _ => 0,
-    };
-    names + written(value)
+    length(value, true)
 }
 
-/// The length of the JSON that Go writes.
-fn written(value: &Value) -> usize {
-    let list = |lengths: &mut dyn Iterator<Item = usize>| {
-        let lengths: Vec<usize> = lengths.collect();
-        "[]".len() + lengths.iter().sum::<usize>() + lengths.len().saturating_sub(1)
+/// The length of the JSON that Go writes, and of the names that are recorded beside it. A list is recorded
+/// as one.
+fn length(value: &Value, is_recorded: bool) -> usize {
+    let recorded = |name: &str| match is_recorded {
+        true => text(name) - "\"\"".len() + RECORDED,
+        false => 0,
     };
+    let commas = |count: usize| count.saturating_sub(1);
     match value {
         Value::Null | Value::Bool(true) => "null".len(),
         Value::Bool(false) => "false".len(),
         Value::Number(number) => self::number(number),
         Value::String(text) => self::text(text),
-        Value::Array(items) => list(&mut items.iter().map(written)),
+        Value::Array(items) => {
+            let items_length: usize = items.iter().map(|item| length(item, false)).sum();
+            "[]".len() + items_length + commas(items.len())
+        }
         Value::Object(fields) => {
-            let field = |(name, value): (&String, &Value)| text(name) + ":".len() + written(value);
-            list(&mut fields.iter().map(field))
+            let field = |(name, value): (&String, &Value)| {
+                text(name) + ":".len() + length(value, is_recorded) + recorded(name)
+            };
+            "{}".len() + fields.iter().map(field).sum::<usize>() + commas(fields.len())
         }
     }
 }
@@ -74,7 +72,7 @@ mod tests {
             (json!("<é\u{1}\n\u{2028}\""), r#""\u003cé\u0001\n\u2028\"""#),
             (json!([{ "a&": { "b": [] }, "c": {} }]), r#"[{"a\u0026":{"b":[]},"c":{}}]"#),
         ] {
-            assert_eq!(written(&value), text.len(), "{text}");
+            assert_eq!(length(&value, false), text.len(), "{text}");
         }
     }
 
@@ -87,7 +85,7 @@ mod tests {
             (json!({ "<": 1 }), recorded("<") + 5),
             (json!([{ "a": 1 }]), 0),
         ] {
-            assert_eq!(bytes(&value), written(&value) + names, "{value}");
+            assert_eq!(bytes(&value), length(&value, false) + names, "{value}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::fields::{SERVICE, Shape, go_name};
+use super::fields::{EMBEDDED, Field, SERVICE, Shape, named, promoted};
 use super::jsonpath::{self, Filter, Step};
 
 pub(super) const MAX_EXPRESSION: usize = 1024;
@@ -104,7 +104,7 @@ enum Scalar<'a> {
 }
 
 enum View<'a> {
-    Fields(&'static [(&'static str, Shape)], Option<&'a Map<String, Value>>),
+    Fields(&'static [Field], Option<&'a Map<String, Value>>),
     Map(Option<&'a Map<String, Value>>, &'static Shape),
     List(&'a [Value], &'static Shape),
     Scalar(Scalar<'a>),
@@ -220,7 +220,7 @@ fn push_children<'a>(
     match found.view() {
         View::Fields(fields, object) => fields
             .iter()
-            .filter(|(_, shape)| !matches!(shape, Shape::Changing))
+            .filter(|(_, shape)| !matches!(shape, Shape::Changing | Shape::Inline(_)))
             .try_for_each(|(name, shape)| push(object.and_then(|object| object.get(*name)), shape)),
         View::Map(map, shape) => {
             map.into_iter().flatten().try_for_each(|(_, value)| push(Some(value), shape))
@@ -322,22 +322,19 @@ impl<'a> Found<'a> {
     }
 
     fn child(self, name: &str) -> Result<Option<Found<'a>>, Error> {
-        let found = match self.view() {
-            View::Fields(fields, object) => {
-                let field = fields.iter().find(|(field, _)| *field == name);
-                let field =
-                    field.or_else(|| fields.iter().find(|(field, _)| go_name(field) == name));
-                field.map(|(field, shape)| (object.and_then(|object| object.get(*field)), shape))
+        let found = match (self, self.view()) {
+            (Self::Node(node), View::Fields(fields, _)) => node.field(fields, name),
+            (_, View::Map(map, shape)) => {
+                map.and_then(|map| map.get(name)).map(|value| Node::new(Some(value), shape))
             }
-            View::Map(map, shape) => map.and_then(|map| map.get(name)).map(|v| (Some(v), shape)),
-            View::List(..) | View::Scalar(_) | View::Nil => None,
+            _ => None,
         };
         match found {
-            Some((_, Shape::Changing)) => {
+            Some(Node { shape: Shape::Changing, .. }) => {
                 let text = format!("{name} changes by itself and cannot be part of a path");
                 Err(Error::Evaluation(text))
             }
-            found => Ok(found.map(|(value, shape)| Found::Node(Node::new(value, shape)))),
+            found => Ok(found.map(Found::Node)),
         }
     }
 
@@ -361,6 +358,17 @@ impl<'a> Node<'a> {
         Self { value: value.filter(|value| !value.is_null()), shape }
     }
 
+    /// A field of its own, or one of what is embedded in it.
+    fn field(self, fields: &'static [Field], name: &str) -> Option<Self> {
+        let within = |value: Option<&'a Value>, (field, shape): &'static Field| match shape {
+            Shape::Inline(_) => Self { value, shape },
+            _ => Self::new(value.and_then(|value| value.get(*field)), shape),
+        };
+        let embedded = || self.value.and_then(|value| value.get(EMBEDDED));
+        let own = named(fields, name).map(|field| within(self.value, field));
+        own.or_else(|| promoted(fields, name).map(|field| within(embedded(), field)))
+    }
+
     fn view(self) -> View<'a> {
         match (self.shape, self.value) {
             (Shape::Optional(shape), Some(_)) => Self { shape, ..self }.view(),
@@ -368,10 +376,10 @@ impl<'a> Node<'a> {
             (Shape::Text, None) => View::Scalar(Scalar::Text("")),
             (Shape::Flag, None) => View::Scalar(Scalar::Flag(false)),
             (Shape::Number, None) => View::Scalar(Scalar::Int(0)),
-            (Shape::Object(fields), None) => View::Fields(fields, None),
+            (Shape::Object(fields) | Shape::Inline(fields), None) => View::Fields(fields, None),
             (Shape::Map(shape), None) => View::Map(None, shape),
             (Shape::List(shape), None) => View::List(&[], shape),
-            (Shape::Object(fields), Some(Value::Object(object))) => {
+            (Shape::Object(fields) | Shape::Inline(fields), Some(Value::Object(object))) => {
                 View::Fields(fields, Some(object))
             }
             (Shape::Map(shape), Some(Value::Object(map))) => View::Map(Some(map), shape),

@@ -14,6 +14,7 @@ use super::resolution;
 use crate::aim::catalogue::{self, Images};
 use crate::aim::derived;
 use crate::aim::runtime_config::{self, Configs};
+use crate::aim::template::{has_traces, is_served};
 
 /// Answers of the API as they came. Kinds that the API may not know are `None` where it does not.
 #[derive(Clone, Debug)]
@@ -38,6 +39,8 @@ pub(super) struct Templates {
     pub(super) derived: Fetched<AimServiceTemplate>,
     /// All services of the namespace; asked for where the derived template may have to be made anew.
     pub(super) services: Fetched<Vec<AimService>>,
+    /// Whether anything is served by it; asked for on the same occasion.
+    pub(super) is_served: Fetched<bool>,
     pub(super) all_own: Fetched<Vec<AimServiceTemplate>>,
     pub(super) all_cluster: Fetched<Vec<AimClusterServiceTemplate>>,
 }
@@ -80,6 +83,7 @@ async fn templates(reader: &dyn Reader, service: &AimService) -> Templates {
         derived_name: String::new(),
         derived: Fetched::Missing,
         services: Fetched::Missing,
+        is_served: Fetched::Missing,
         all_own: Fetched::Found(Vec::new()),
         all_cluster: Fetched::Found(Vec::new()),
     };
@@ -98,7 +102,12 @@ async fn templates(reader: &dyn Reader, service: &AimService) -> Templates {
     }
     let everything = Selector::default();
     if answers.derived.found().is_some() {
-        if resolution::outdated(service, &answers).is_some() {
+        if let Some(outdated) = resolution::outdated(service, &answers) {
+            // Of what was never told anything nothing can be served.
+            answers.is_served = match outdated.status.as_ref().is_some_and(has_traces) {
+                true => is_served(reader, outdated).await,
+                false => Fetched::Found(false),
+            };
             answers.services = list(reader, namespace, &everything).await;
         }
         return answers;

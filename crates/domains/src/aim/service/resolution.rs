@@ -38,7 +38,7 @@ pub(super) enum Outcome {
 pub(super) enum Outdated {
     /// It has to go so that it can be made anew.
     Goes(Box<AimServiceTemplate>),
-    /// Another service wants it as it is.
+    /// Another service wants it as it is, or something is served by what it was told once.
     Stays,
 }
 
@@ -105,7 +105,8 @@ pub(super) fn resolve(service: &AimService, answers: &Templates) -> Result<Resol
         (Some(base), Some(_)) => derived(service, base, answers)?,
     };
     let outdated = outdated(service, answers).map(|existing| {
-        match is_wanted_by_another(service, base.as_deref(), answers, existing) {
+        let may_be_served = !matches!(answers.is_served, Fetched::Found(false));
+        match may_be_served || is_wanted_by_another(service, base.as_deref(), answers, existing) {
             true => Outdated::Stays,
             false => Outdated::Goes(Box::new(existing.clone())),
         }
@@ -143,8 +144,8 @@ fn found_before(service: &AimService) -> Option<&str> {
 }
 
 /// The derived template, where it is not as the service would have it by now and, as it is, nothing will
-/// come of it. A service whose pull secrets were wrong can be mended only so. What has an answer may be
-/// served, what may get one is left to it, and both stay.
+/// come of it. A service whose pull secrets were wrong can be mended only so. What has an answer that
+/// counts, or may get one, stays.
 pub(super) fn outdated<'a>(
     service: &AimService,
     answers: &'a Templates,

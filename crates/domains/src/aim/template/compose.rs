@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use windlass_api::aim::template::{Discovery, ModelSource, Profile, ProfileMetadata, TemplateKind};
 use windlass_engine::error::{Category, Error, reasons as error_reasons};
 use windlass_engine::fetch::Fetched;
@@ -150,11 +150,10 @@ impl Observed {
 fn comes_back_as(stored: &Value, found: &Value) -> bool {
     match (stored, found) {
         (Value::Object(stored), Value::Object(found)) => {
-            let at = |map: &Map<String, Value>, key| map.get(key).cloned().unwrap_or_default();
-            stored
-                .keys()
-                .chain(found.keys())
-                .all(|key| comes_back_as(&at(stored, key), &at(found, key)))
+            stored.keys().chain(found.keys()).all(|key| {
+                let (stored, found) = (stored.get(key), found.get(key));
+                comes_back_as(stored.unwrap_or(&Value::Null), found.unwrap_or(&Value::Null))
+            })
         }
         (Value::Array(stored), Value::Array(found)) => {
             let mut both = stored.iter().zip(found);

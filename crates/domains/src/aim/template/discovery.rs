@@ -138,7 +138,7 @@ fn is_spoken_against(status: &TemplateStatus) -> bool {
 
 /// That it is Available does not outlive the loss of the image; what was discovered does. An empty
 /// profile was there before any answer.
-pub(super) fn has_traces(status: &TemplateStatus) -> bool {
+pub(in crate::aim) fn has_traces(status: &TemplateStatus) -> bool {
     let nothing = Profile { metadata: Some(ProfileMetadata::default()), ..Profile::default() };
     let has_profile = |profile: &Profile| *profile != nothing && *profile != Profile::default();
     status.status.as_deref() == Some(Phase::Available.as_str())

@@ -11,7 +11,7 @@ use windlass_engine::kind::Scope;
 use windlass_engine::state::{FailureWords, Manual, State, Told};
 
 use super::compose::{Observed, Outcome};
-use super::discovery::{has_answer, has_traces};
+use super::discovery::has_answer;
 use super::fetch::scope;
 use super::{news, reasons};
 
@@ -90,7 +90,8 @@ pub(super) fn health<K: TemplateKind>(template: &K, observed: &Observed) -> Heal
     }
 }
 
-/// Whether the stored status tells of no answer, and that none will come unless something is mended.
+/// Whether the stored status tells of no answer that counts, and that none will come unless something is
+/// mended.
 pub(in crate::aim) fn is_hopeless(status: Option<&TemplateStatus>) -> bool {
     let Some(status) = status else { return false };
     let progress = find(&status.conditions, PROGRESSING);
@@ -100,9 +101,7 @@ pub(in crate::aim) fn is_hopeless(status: Option<&TemplateStatus>) -> bool {
     let is = |phase: Phase| status.status.as_deref() == Some(phase.as_str());
     // Degraded is what has no image; another base may name another.
     let is_lost = is(Phase::Degraded) || is(Phase::Failed) && has_failed_for_good(status);
-    // What a predecessor was told may still be served, also if it does not count any more.
-    let is_empty = !has_answer(Some(status)) && !has_traces(status);
-    is_empty && (is_lost || is_held_up && is(Phase::Progressing))
+    !has_answer(Some(status)) && (is_lost || is_held_up && is(Phase::Progressing))
 }
 
 /// Whether what has failed is the asking itself, and not a read or write that may go well next time.

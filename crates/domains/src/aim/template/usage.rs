@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use windlass_api::aim::service::AimService;
-use windlass_api::aim::template::TemplateKind;
+use windlass_api::aim::template::{AimServiceTemplate, TemplateKind};
 use windlass_api::foreign::inference_service::InferenceService;
+use windlass_api::foreign::serving_runtime::ServingRuntime;
 use windlass_engine::fetch::{Fetched, Reader, Selector, get, list, list_now};
 use windlass_engine::kind::Kind;
+use windlass_engine::object::is_controlled_by;
 
 use crate::aim::derived::{is_derived, is_wanted_by};
 use crate::aim::names;
@@ -46,15 +48,43 @@ pub(super) async fn fetch<K: TemplateKind>(reader: &dyn Reader, template: &K) ->
         return Some(Users { services, servers: Fetched::Missing });
     }
     // A cache that is behind, or empty for a while, must not cost a template.
-    let served = reader.serves(&Kind::of::<InferenceService>());
-    let by_template = Selector::label(names::TEMPLATE_LABEL, &names::sanitize(name));
     Some(Users {
         services: list_now(reader, namespace, &Selector::default()).await,
-        servers: match served {
-            true => list_now(reader, namespace, &by_template).await,
-            false => Fetched::Missing,
-        },
+        servers: servers(reader, namespace, name).await,
     })
+}
+
+async fn servers(
+    reader: &dyn Reader,
+    namespace: Option<&str>,
+    template: &str,
+) -> Fetched<Vec<InferenceService>> {
+    if !reader.serves(&Kind::of::<InferenceService>()) {
+        return Fetched::Missing;
+    }
+    let by_template = Selector::label(names::TEMPLATE_LABEL, &names::sanitize(template));
+    list_now(reader, namespace, &by_template).await
+}
+
+/// Whether anything is served by what a template was told: its runtime is there, or a server.
+pub(in crate::aim) async fn is_served(
+    reader: &dyn Reader,
+    template: &AimServiceTemplate,
+) -> Fetched<bool> {
+    let metadata = &template.metadata;
+    let namespace = metadata.namespace.as_deref();
+    let runtimes: Fetched<Vec<ServingRuntime>> = match reader.serves(&Kind::of::<ServingRuntime>())
+    {
+        true => list_now(reader, namespace, &Selector::default()).await,
+        false => Fetched::Missing,
+    };
+    let servers = servers(reader, namespace, metadata.name.as_deref().unwrap_or_default()).await;
+    if let Some(error) = runtimes.error().or(servers.error()) {
+        return Fetched::Failed(error.clone());
+    }
+    let mut runtimes = runtimes.found().into_iter().flatten();
+    let has_runtime = runtimes.any(|runtime| is_controlled_by(&runtime.metadata, metadata));
+    Fetched::Found(has_runtime || servers.found().is_some_and(|servers| !servers.is_empty()))
 }
 
 /// A service that wants the template. It is asked for by its name, so that the template is woken when

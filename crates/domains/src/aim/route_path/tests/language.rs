@@ -44,9 +44,13 @@ fn unset_fields_speak_by_their_type() {
 #[test]
 fn fields_have_the_names_of_the_original_too() {
     let service = json!({
-        "apiVersion": "v", "metadata": { "name": "chat", "uid": "u" },
-        "spec": { "aimImageName": "tiny", "env": [{ "name": "A" }],
-            "overrides": { "gpuSelector": { "model": "x" } } },
+        "apiVersion": "v",
+        "kind": "AIMService",
+        "metadata": { "name": "chat", "uid": "u", "namespace": "lab", "labels": { "team": "t" },
+            "ownerReferences": [{ "uid": "o" }] },
+        "spec": { "aimImageName": "tiny",
+            "env": [{ "name": "A", "valueFrom": { "secretKeyRef": { "name": "s" } } }],
+            "overrides": { "gpuSelector": { "model": "x" }, "metric": "latency" } },
     });
     for (path, value) in [
         (".spec.AIMImageName", "tiny"),
@@ -57,12 +61,33 @@ fn fields_have_the_names_of_the_original_too() {
         (".Spec.Env[0].Name", "A"),
         (".spec.Overrides.GPUSelector.Model", "x"),
         (".Spec.RuntimeConfigName", ""),
+        // What is embedded lends its fields.
+        (".Name", "chat"),
+        (".Namespace", "lab"),
+        (".UID", "u"),
+        (".Labels.team", "t"),
+        (".Labels['team']", "t"),
+        (".OwnerReferences[0].UID", "o"),
+        (".GenerateName", ""),
+        (".Generation", "0"),
+        (".TypeMeta.Kind", "AIMService"),
+        (".TypeMeta.apiVersion", "v"),
+        (".spec.overrides.AIMRuntimeParameters.Metric", "latency"),
+        (".spec.env[0].ValueFrom.SecretKeyRef.Name", "s"),
+        (".spec.env[0].valueFrom.secretKeyRef.LocalObjectReference.name", "s"),
+        (".metadata.selfLink", ""),
     ] {
         assert_eq!(single(path, &service, &mut Work::default()).as_deref(), Ok(value), "{path}");
     }
     // What changes by itself is no better under another name, and keys of maps have one name only.
-    assert!(single(".Status", &service, &mut Work::default()).is_err());
-    assert!(single(".metadata.labels.Team", &service, &mut Work::default()).is_err());
+    for path in [".Status", ".ResourceVersion", ".ManagedFields", ".metadata.labels.Team"] {
+        assert!(single(path, &service, &mut Work::default()).is_err(), "{path}");
+    }
+    // What is lent has the original's own name only, and only the service has something embedded so.
+    for path in [".name", ".labels.team", ".spec.Name", ".TypeMeta.Name"] {
+        let error = single(path, &service, &mut Work::default()).unwrap_err().to_string();
+        assert!(error.ends_with(" is not found"), "{path}: {error}");
+    }
 }
 
 #[test]
@@ -225,10 +250,10 @@ fn filters_compare() {
             "! invalid jsonpath expression: unrecognized character in action: U+003D '='",
         ),
     ]);
-    let service = json!({"metadata": {"ownerReferences": [
-        {"name": "a", "number": 1}, {"name": "b", "number": 2}]}});
+    let service = json!({"spec": {"resources": {"limits": {"any": [
+        {"name": "a", "number": 1}, {"name": "b", "number": 2}]}}}});
     for (filter, want) in [("@.number>1", "b"), ("@.number<1.5", "a")] {
-        let expression = format!(".metadata.ownerReferences[?({filter})].name");
+        let expression = format!(".spec.resources.limits.any[?({filter})].name");
         let got = single(&expression, &service, &mut Work::default());
         assert_eq!(got.as_deref(), Ok(want), "{filter}");
     }
@@ -266,8 +291,9 @@ fn repeated_descents_and_unions_end_within_the_limit() {
         (0..500).map(|n| (format!("l{n}"), Value::from("x"))).collect();
     let deep = (0..100).fold(json!(1), |inner, _| json!({"a": inner}));
     let service = json!({
-        "metadata": {"labels": names, "ownerReferences": [deep]},
-        "spec": {"env": (0..50).map(|n| json!({"name": n.to_string()})).collect::<Vec<_>>()},
+        "metadata": {"labels": names},
+        "spec": {"env": (0..50).map(|n| json!({"name": n.to_string()})).collect::<Vec<_>>(),
+            "resources": {"limits": {"any": [deep]}}},
     });
     let union = "[0,0,0,0,0,0,0,0]";
     let bombs = [
@@ -276,7 +302,7 @@ fn repeated_descents_and_unions_end_within_the_limit() {
         format!("..a{}", ".*..".repeat(100)),
         format!(".spec.env[*]{}", "['name','name']".repeat(60)),
         format!(".spec.env{}", "[?(@..name)]".repeat(2)),
-        format!(".metadata.ownerReferences{union}"),
+        format!(".spec.resources.limits.any{union}"),
         ".metadata.labels..a".to_owned(),
     ];
     for bomb in &bombs {

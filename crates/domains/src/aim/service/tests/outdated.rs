@@ -5,8 +5,8 @@ use windlass_api::aim::service::AimService;
 use windlass_engine::plan::{Look, When};
 
 use crate::aim::service::fixture::{
-    Seen, TEMPLATE, available, cluster_image, deleted, made, see, service_with, template, with,
-    written,
+    Cluster, Seen, TEMPLATE, available, cluster_image, deleted, made, see, see_in, service_with,
+    template, with, written,
 };
 
 fn service(secret: &str) -> AimService {
@@ -54,10 +54,14 @@ fn running(message: &str) -> Value {
 
 /// The service is mended while the template that was made for it has this status.
 fn seen_after_mending(status: &Value, more: &[Value]) -> Seen {
+    see(&service("right"), after_mending(status, more))
+}
+
+fn after_mending(status: &Value, more: &[Value]) -> Vec<Value> {
     let mut objects = objects(&service("wrong"));
     let derived = objects.pop().unwrap();
     objects.push(with(derived, json!({ "status": status })));
-    see(&service("right"), [objects, more.to_vec()].concat())
+    [objects, more.to_vec()].concat()
 }
 
 #[test]
@@ -185,13 +189,43 @@ fn a_service_that_waits_for_another_looks_again() {
     assert_eq!(seen.plan.requeue_after, None);
 }
 
-/// A server may run by what a predecessor was told, also if it does not count any more.
+/// What a predecessor was told before it failed does not count any more, but may still be served.
 #[test]
-fn what_a_predecessor_was_told_keeps_its_template() {
+fn what_a_predecessor_was_told_keeps_its_template_while_it_is_served() {
     let sources = json!({ "modelSources": [{ "name": "m", "sourceUri": "hf://m", "size": "1" }] });
     for status in hopeless() {
+        let counts = status["status"] != "Failed";
         let status = with(status, sources.clone());
-        assert_eq!(deleted(&seen_after_mending(&status, &[]).plan), [""; 0], "{status}");
+        let derived = seen_after_mending(&status, &[]).template()["name"].clone();
+        let runtime = json!({ "apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntime",
+            "metadata": { "name": derived, "namespace": "research", "uid": "r",
+                "ownerReferences": [{ "apiVersion": "aim.silogen.ai/v1alpha1",
+                    "kind": "AIMServiceTemplate", "name": derived, "uid": "t",
+                    "controller": true }] },
+            "spec": { "containers": [] } });
+        let server = json!({ "apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService",
+            "metadata": { "name": "old", "namespace": "research", "uid": "i",
+                "labels": { "aim.silogen.ai/template": derived } },
+            "spec": { "predictor": {} } });
+        let of_another = with(runtime.clone(), json!({ "metadata": { "ownerReferences": null } }));
+        for (more, stays) in [
+            (vec![], counts),
+            (vec![of_another], counts),
+            (vec![runtime.clone()], true),
+            (vec![server.clone()], true),
+        ] {
+            let seen = seen_after_mending(&status, &more);
+            assert_eq!(deleted(&seen.plan).is_empty(), stays, "{status} {more:?}");
+            // No event tells that it is served no more.
+            assert_eq!(seen.plan.requeue_after.is_some(), stays && !counts, "{status}");
+        }
+        for kind in ["ServingRuntime", "InferenceService"] {
+            let unread = Cluster::of(after_mending(&status, &[])).failing(kind);
+            assert_eq!(deleted(&see_in(&service("right"), &unread).plan), [""; 0], "{kind}");
+            let unserved = Cluster::of(after_mending(&status, &[])).without(kind);
+            let seen = see_in(&service("right"), &unserved);
+            assert_eq!(deleted(&seen.plan).is_empty(), counts, "{kind}");
+        }
     }
 }
 

@@ -90,6 +90,7 @@ fn answers() -> Answers {
             derived_name: String::new(),
             derived: Fetched::Missing,
             services: Fetched::Missing,
+            is_served: Fetched::Missing,
             all_own: Fetched::Found(Vec::new()),
             all_cluster: Fetched::Found(Vec::new()),
         },

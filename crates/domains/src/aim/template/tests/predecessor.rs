@@ -124,16 +124,28 @@ fn newer() -> Value {
 /// How a status comes back from the API.
 type Stored = fn(&AimServiceTemplate, &Seen) -> AimServiceTemplate;
 
+/// Numbers and nothing come back otherwise than they were stored.
+fn pruned_and_rewritten(template: &AimServiceTemplate, seen: &Seen) -> AimServiceTemplate {
+    let mut template = pruned(template, seen);
+    let profile = template.status.as_mut().unwrap().profile.as_mut().unwrap();
+    let args = profile.engine_args.as_mut().unwrap().as_object_mut().unwrap();
+    args.insert("ratio".to_owned(), 1.into());
+    args.remove("nothing");
+    template
+}
+
 /// What was read is stored before anything runs by it: a pass ends with a second look, at what it has
 /// made and at the status of before.
 #[test]
 fn w05_an_answer_that_was_just_read_outlives_its_own_pass() {
     let said = json!(answered(&template()).status.unwrap());
     let output = OUTPUT.replace("\"gpu_count\": 2", "\"gpu_count\": 4").replace("7b-fp8", "8b");
+    let args = "\"engine_args\": {\"ratio\": 1.0, \"nothing\": null, ";
+    let output = output.replace("\"engine_args\": {", args);
     let discovered = json!([{ "type": "Discovered", "status": "True", "reason": "Discovered",
         "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" }]);
     for (phase, is_labelled) in [("Degraded", true), ("Pending", true), ("Degraded", false)] {
-        for stored in [after as Stored, pruned] {
+        for stored in [after as Stored, pruned, pruned_and_rewritten] {
             let status = json!({ "status": phase, "modelSources": said["modelSources"],
                 "profile": said["profile"], "conditions": discovered });
             let mut template = of_a_predecessor(status);
