@@ -3,6 +3,7 @@
 //! A definition is checked when it is written and compiled once per change; what a version then does
 //! to objects (`prune`, `default`, `validate`) is pure.
 
+mod budget;
 mod causes;
 mod check;
 mod defaults;
