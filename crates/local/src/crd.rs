@@ -4,6 +4,7 @@
 //! objects (`prune`, `default`, `validate`) is pure. Its schema takes many times the room of its text
 //! and is compiled when the first object needs it: most kinds of a cluster have none.
 
+mod budget;
 mod causes;
 mod check;
 mod defaults;

@@ -130,7 +130,7 @@ fn check_type(schema: &Schema, value: &Value, path: &Path<'_>, findings: &mut Fi
 }
 
 /// The name of the JSON type, and Go's name of a number's.
-fn type_of(value: &Value) -> (&'static str, &'static str) {
+pub(super) fn type_of(value: &Value) -> (&'static str, &'static str) {
     match value {
         Value::Null => ("null", ""),
         Value::Bool(_) => ("boolean", ""),

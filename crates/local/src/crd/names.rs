@@ -71,11 +71,17 @@ pub fn is_established(crd: &Value) -> bool {
     conditions.any(|c| text(c, "type") == Some("Established") && text(c, "status") == Some("True"))
 }
 
-/// The status while instances are being deleted.
-pub fn terminating(crd: &Value, time: &str) -> Value {
+/// The status while instances are to be deleted, and while they are being deleted.
+pub fn terminating(crd: &Value, begun: bool, time: &str) -> Value {
     let mut status = crd["status"].as_object().cloned().unwrap_or_default();
     let mut conditions: Vec<Value> = list(&crd["status"], "conditions").cloned().collect();
-    let reason = ("InstanceDeletionInProgress", "CustomResource deletion is in progress");
+    let reason = match begun {
+        false => (
+            "InstanceDeletionPending",
+            "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        ),
+        true => ("InstanceDeletionInProgress", "CustomResource deletion is in progress"),
+    };
     set_condition(&mut conditions, "Terminating", "True", reason, time);
     status.insert("conditions".to_owned(), Value::Array(conditions));
     Value::Object(status)

@@ -25,6 +25,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::{
+    budget::{self, Spent},
     causes,
     check::{Correlated, same},
     path::Path,
@@ -100,7 +101,12 @@ impl Rule {
 
     fn run(&self, node: &Node<'_>, context: &Context<'_>) -> Option<Cause> {
         let path = node.path;
-        match evaluate(&self.expression, context) {
+        budget::next_rule();
+        let result = evaluate(&self.expression, context);
+        if let Some(spent) = budget::spent() {
+            return Some(self.too_costly(node, spent));
+        }
+        match result {
             Ok(Cel::Bool(true)) => None,
             Ok(_) => {
                 let detail = self.detail(context);
@@ -129,6 +135,18 @@ impl Rule {
                 Some(causes::invalid(path, &value, &detail))
             }
         }
+    }
+
+    fn too_costly(&self, node: &Node<'_>, spent: Spent) -> Cause {
+        let detail = match spent {
+            Spent::Rule => format!(
+                "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: {}",
+                self.name()
+            ),
+            Spent::Object => "validation failed due to running out of cost budget, no further validation rules will be run".to_owned(),
+        };
+        let value = Value::String(node.schema.type_name().to_owned());
+        causes::invalid(node.path, &value, &detail)
     }
 
     fn detail(&self, context: &Context<'_>) -> String {
@@ -261,6 +279,7 @@ pub(super) fn check(schema: &Schema, value: &Value, old: Option<&Value>) -> Vec<
 
 fn run(schema: &Schema, value: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
+    budget::open();
     FUNCTIONS.with(|functions| {
         let root = Path::Root;
         let node = Node { schema, value, old, path: &root, root: true };
@@ -286,6 +305,7 @@ fn functions() -> Context<'static> {
         Ok(type_name(&value))
     });
     context.add_function("matches", matches);
+    budget::add_functions(&mut context);
     for name in ["string", "int", "uint", "double", "bool", "bytes", "list", "map", "null_type"] {
         context.add_variable_from_value(name, type_name_value(name));
     }
@@ -331,7 +351,7 @@ fn type_name_value(name: &str) -> Cel {
 
 fn visit(node: &Node<'_>, functions: &Context<'_>, causes: &mut Vec<Cause>) {
     let Node { schema, value, old, path, root } = *node;
-    if value.is_null() || !schema.has_rules {
+    if value.is_null() || !schema.has_rules || budget::spent().is_some() {
         return;
     }
     run_rules(node, functions, causes);
@@ -395,6 +415,9 @@ fn run_rules(node: &Node<'_>, functions: &Context<'_>, causes: &mut Vec<Cause>) 
             rule.run(node, &context)
         };
         causes.extend(cause);
+        if budget::spent().is_some() {
+            return;
+        }
     }
 }
 
@@ -403,7 +426,10 @@ fn run_rules(node: &Node<'_>, functions: &Context<'_>, causes: &mut Vec<Cause>) 
 fn parse(text: &str) -> Result<Expression, String> {
     let parsed = catch_unwind(|| Parser::new().enable_optional_syntax(true).parse(text));
     match parsed {
-        Ok(Ok(expression)) => Ok(expression),
+        Ok(Ok(mut expression)) => {
+            budget::guard(&mut expression);
+            Ok(expression)
+        }
         Ok(Err(errors)) => Err(errors.to_string()),
         Err(_) => Err(UNREADABLE.to_owned()),
     }

@@ -123,6 +123,12 @@ fn types(raw: &Value, path: &Path<'_>, level: Level, causes: &mut Vec<Cause>) {
         }
         ("object", _) => {}
         (other, _) if !TYPES.contains(&other) => {
+            if let Some(default) = raw.get("default").filter(|default| !default.is_null()) {
+                let at = path.field("default");
+                known_fields(&Schema::read(raw), default, &at, causes);
+                let none = causes::type_invalid(&Path::Root, other, check::type_of(default).0);
+                causes.push(Cause { field: at.of_cause(), ..none });
+            }
             let supported = TYPES.map(str::to_owned);
             causes.push(causes::not_supported(&at, &json!(other), &supported));
         }
@@ -335,12 +341,16 @@ fn rules(raw: &Value, path: &Path<'_>, loose: Option<&str>, causes: &mut Vec<Cau
     }
 }
 
+fn known_fields(schema: &Schema, default: &Value, at: &Path<'_>, causes: &mut Vec<Cause>) {
+    if prune::has_unknown(schema, default) {
+        causes.push(causes::invalid(at, default, "must not have unknown fields"));
+    }
+}
+
 fn defaults(schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
     if let Some(default) = &schema.default {
         let at = path.field("default");
-        if prune::has_unknown(schema, default) {
-            causes.push(causes::invalid(&at, default, "must not have unknown fields"));
-        }
+        known_fields(schema, default, &at, causes);
         for mut cause in check::check(schema, default, None, &Path::Root) {
             cause.field = match cause.field.as_str() {
                 "<nil>" => at.to_string(),

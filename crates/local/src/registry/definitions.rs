@@ -25,6 +25,15 @@ pub(super) fn accept(tx: &Transaction<'_>, served: &Served, definition: &mut Val
     }
     // Which versions are stored is not a matter of names.
     before["status"]["storedVersions"] = status["storedVersions"].clone();
+    *definition = with_status(served, &before, status, &time);
+}
+
+/// Says that instances are being deleted.
+pub(super) fn tell_deletion(served: &Served, definition: &Value, time: &str) -> Value {
+    with_status(served, definition, crd::terminating(definition, true, time), time)
+}
+
+fn with_status(served: &Served, before: &Value, status: Value, time: &str) -> Value {
     let mut after = before.clone();
     after["status"] = status;
     let update = apply::Update {
@@ -32,8 +41,8 @@ pub(super) fn accept(tx: &Transaction<'_>, served: &Served, definition: &mut Val
         manager: MANAGER,
         subresource: Some("status"),
         api_version: &served.api_version,
-        time: &time,
+        time,
         reset: apply::Reset::AllButStatus,
     };
-    *definition = apply::update(update, Some(&before), after);
+    apply::update(update, Some(before), after)
 }

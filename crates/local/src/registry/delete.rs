@@ -118,7 +118,7 @@ impl Registry {
         }
         let defined = served.defines();
         if defined && !old.is_deleting() {
-            new["status"] = crd::terminating(&new, &Self::time(tx));
+            new["status"] = crd::terminating(&new, false, &Self::time(tx));
         }
         let finalizers = finalizers(target, &old, options.policy, defined);
         set_finalizers(&mut new, &finalizers);
@@ -155,12 +155,14 @@ impl Registry {
             if due >= set_to && !(wanted == 0 && grace(new) > 0) {
                 return;
             }
-        } else if target.served.resource.has_generation {
+        } else if target.served.resource.has_generation && !target.served.defines() {
             raise_generation(new);
         }
         if let Some(metadata) = metadata_mut(new) {
             set(metadata, "deletionTimestamp", Some(super::seconds(due).into()));
-            set(metadata, "deletionGracePeriodSeconds", Some(wanted.into()));
+            // Definitions are marked in a way of their own.
+            let grace = (!target.served.defines()).then(|| wanted.into());
+            set(metadata, "deletionGracePeriodSeconds", grace);
         }
     }
 }

@@ -231,7 +231,7 @@ fn the_first_to_ask_for_a_name_gets_it() {
     second["status"] = accept_names(&second, &[], "2026-01-02T00:00:00Z");
     assert!(is_established(&second));
     assert_eq!(second["status"]["conditions"][1]["lastTransitionTime"], "2026-01-02T00:00:00Z");
-    let ending = terminating(&first, time);
+    let ending = terminating(&first, true, time);
     assert_eq!(ending["conditions"][2]["reason"], "InstanceDeletionInProgress");
 }
 

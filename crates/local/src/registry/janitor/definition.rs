@@ -7,10 +7,12 @@ use serde_json::Value;
 use super::super::{
     DeleteOptions, Registry, Served, Source, Target,
     catalog::DEFINITIONS,
+    definitions,
     delete::{CLEAN_UP, set_finalizers},
     update::is_over,
 };
 use crate::{
+    apply,
     error::Error,
     store::{Key, Object, Transaction},
 };
@@ -64,6 +66,13 @@ impl Registry {
             }
         }
         if !tx.list(&resource, "").is_empty() {
+            if let Some(served) = catalog.stored(DEFINITIONS) {
+                let before = served.show(&definition);
+                let told = definitions::tell_deletion(served, &before, &Self::time(tx));
+                if !apply::same_but_times(&before, &told) {
+                    tx.put(key, served.to_stored(told));
+                }
+            }
             return Ok(());
         }
         let kept = definition.finalizers().into_iter().filter(|name| *name != CLEAN_UP);
