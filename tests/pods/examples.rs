@@ -5,11 +5,7 @@ use kube::{Api, Client, ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 use windlass_tests::{http, until};
 
-use crate::{
-    machine, objects,
-    rules::RULES,
-    up::{Up, World},
-};
+use crate::{machine, objects, rules::RULES, up::World};
 
 /// What the examples say that somebody brings.
 fn given() -> Vec<Value> {
@@ -82,20 +78,6 @@ fn check_answers(pods: &[Pod]) -> usize {
     asked
 }
 
-struct Before {
-    objects: std::collections::BTreeSet<String>,
-    files: std::collections::BTreeSet<PathBuf>,
-    listeners: std::collections::BTreeSet<String>,
-}
-
-async fn look(world: &World, up: &Up, client: &Client) -> Before {
-    Before {
-        objects: objects::all(client).await,
-        files: machine::files(&world.state()),
-        listeners: machine::listeners([up.id()]),
-    }
-}
-
 #[tokio::test]
 async fn every_example_comes_up_and_its_deletion_leaves_nothing() {
     let world = World::new(RULES);
@@ -104,7 +86,7 @@ async fn every_example_comes_up_and_its_deletion_leaves_nothing() {
     for object in given() {
         objects::apply(&client, &object).await;
     }
-    let before = look(&world, &up, &client).await;
+    let before = (objects::all(&client).await, machine::listeners([up.id()]));
 
     let examples = examples(&world);
     assert!(examples.len() >= 13, "{}", examples.len());
@@ -134,14 +116,15 @@ async fn every_example_comes_up_and_its_deletion_leaves_nothing() {
         objects::delete(&client, object).await;
     }
     until("nothing to be left", || async {
-        let left = machine::processes(&world.path(""));
-        let after = look(&world, &up, &client).await;
-        let more: Vec<_> = after.objects.difference(&before.objects).collect();
-        let files: Vec<_> = after.files.difference(&before.files).collect();
-        let listeners: Vec<_> = after.listeners.difference(&before.listeners).collect();
-        match left.is_empty() && more.is_empty() && files.is_empty() && listeners.is_empty() {
+        let processes = machine::processes(&world.path(""));
+        let files = machine::files_of_pods(&world.path(""));
+        let after = (objects::all(&client).await, machine::listeners([up.id()]));
+        match processes.is_empty() && files.is_empty() && after == before {
             true => Ok(()),
-            false => Err(format!("{left:?} {more:?} {files:?} {listeners:?}")),
+            false => {
+                let more = (&after.0 - &before.0, &after.1 - &before.1);
+                Err(format!("{processes:?} {files:?} {more:?}"))
+            }
         }
     })
     .await;

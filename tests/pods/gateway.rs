@@ -102,17 +102,21 @@ fn behind_a_route() -> [Value; 2] {
     ]
 }
 
-/// All pods are of the newest template, and no other is left.
-async fn roll_out(client: &kube::Client, object: &Value) {
-    objects::apply(client, object).await;
+/// All pods of the Deployment are of this version, as many as wanted, and no other is left.
+async fn rolled_out(client: &kube::Client, name: &str, replicas: u64, version: &str) {
+    let deployment =
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}});
     until("the rollout", || async {
-        let found = objects::get(client, object).await.ok_or("gone")?;
-        let (status, replicas) = (&found["status"], &found["spec"]["replicas"]);
+        let found = objects::get(client, &deployment).await.ok_or("gone")?;
+        let (spec, status) = (&found["spec"], &found["status"]);
+        let args = spec["template"]["spec"]["containers"][0]["args"].to_string();
         let counts = ["replicas", "updatedReplicas", "availableReplicas"];
-        let done = counts.iter().all(|count| status[count] == *replicas)
+        let done = counts.iter().all(|count| status[count] == replicas)
+            && spec["replicas"] == replicas
+            && args.contains(&format!("\"{version}\""))
             && status["observedGeneration"] == found["metadata"]["generation"]
             && status["terminatingReplicas"].as_i64().unwrap_or(0) == 0;
-        if done { Ok(()) } else { Err(status.to_string()) }
+        if done { Ok(()) } else { Err(format!("{args} {status}")) }
     })
     .await;
 }
@@ -125,13 +129,15 @@ async fn no_request_is_lost_while_a_deployment_changes() {
     for object in behind_a_route() {
         objects::apply(&client, &object).await;
     }
-    roll_out(&client, &deployment(3, "v1")).await;
+    objects::apply(&client, &deployment(3, "v1")).await;
+    rolled_out(&client, "plain", 3, "v1").await;
     let target = Target { gateway: up.gateway(), host: "plain.example.com", model: "" };
     until("the first answer", || async { Client::new(&target).get("/").await }).await;
     let load = Load::start(&target, CLIENTS);
     load.go_on(50).await;
     for (replicas, version) in [(3, "v2"), (3, "v3"), (1, "v3"), (4, "v3"), (1, "v3")] {
-        roll_out(&client, &deployment(replicas, version)).await;
+        objects::apply(&client, &deployment(replicas, version)).await;
+        rolled_out(&client, "plain", replicas, version).await;
         load.go_on(50).await;
     }
     check("Deployment", &load.end().await, &["v1", "v2", "v3"]);
@@ -162,7 +168,8 @@ async fn no_request_is_lost_while_a_pool_changes_and_tokens_come_one_by_one() {
     let load = Load::start(&target, CLIENTS);
     load.go_on(50).await;
     for (replicas, version) in [(2, "v2"), (2, "v3"), (1, "v3")] {
-        apply_until_ready(&client, &model_service(replicas, version)).await;
+        objects::apply(&client, &model_service(replicas, version)).await;
+        rolled_out(&client, "qwen3-32b-pd-decode", replicas, version).await;
         load.go_on(50).await;
     }
     check("ModelService", &load.end().await, &["v1", "v2", "v3"]);

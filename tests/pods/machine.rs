@@ -68,20 +68,14 @@ fn sockets(pid: i32) -> Vec<String> {
     files.filter_map(|file| number(file.ok()?)).collect()
 }
 
-/// Everything below a directory.
-pub(crate) fn files(dir: &Path) -> BTreeSet<PathBuf> {
-    let mut found = BTreeSet::new();
-    let mut open = vec![dir.to_owned()];
-    while let Some(dir) = open.pop() {
-        let Ok(entries) = fs::read_dir(&dir) else { continue };
-        for entry in entries.flatten() {
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                open.push(entry.path());
-            }
-            found.insert(entry.path());
-        }
-    }
-    found
+/// What pods have of the disk, and what they should not have.
+pub(crate) fn files_of_pods(world: &Path) -> Vec<PathBuf> {
+    let dirs = ["state/pods", "state/run/pods", "state/volumes", "tmp", "home"];
+    let inside = |dir: &str| {
+        let dir = world.join(dir);
+        names(&dir).into_iter().map(move |name| dir.join(name)).collect::<Vec<_>>()
+    };
+    dirs.into_iter().flat_map(inside).collect()
 }
 
 /// What is directly in a directory, by name.

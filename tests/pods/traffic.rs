@@ -56,7 +56,9 @@ impl Client {
         streamed: bool,
         pause: Duration,
     ) -> Result<Answer, String> {
-        let body = json!({"prompt": "a b c", "max_tokens": tokens, "stream": streamed});
+        let body = json!({
+            "model": "any", "prompt": "a b c", "max_tokens": tokens, "stream": streamed,
+        });
         let request = Request::post("/v1/completions")
             .header("content-type", "application/json")
             .header("x-stand-in-pause", pause.as_millis().to_string())
@@ -134,7 +136,7 @@ pub(crate) async fn ask_many(
     let clients = (0..at_once).map(|_| {
         let (left, mut client) = (left.clone(), Client::new(target));
         tokio::spawn(async move {
-            let mut seen = BTreeMap::new();
+            let mut seen = BTreeMap::<String, u64>::new();
             let take = |left: u64| left.checked_sub(1);
             while left.try_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
                 let answer = client.get("/v1/models").await.unwrap();
@@ -144,7 +146,7 @@ pub(crate) async fn ask_many(
             seen
         })
     });
-    let mut all = BTreeMap::new();
+    let mut all = BTreeMap::<String, u64>::new();
     for seen in join_all(clients).await {
         for (value, times) in seen.unwrap() {
             *all.entry(value).or_default() += times;

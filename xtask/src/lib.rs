@@ -4,6 +4,7 @@
 //!   as a library to start private control planes.
 //! - [`demo`]: the operator at work on such a control plane, for people.
 //! - [`bench`]: how fast it is, in numbers.
+//! - [`churn`]: changes and crashes at random on a local cluster.
 //! - [`check`]: what must hold before a commit; [`tidy`] and [`generate`] are its own rules.
 //! - [`types`]: what the embedded API knows of the built-in kinds.
 //! - [`test`]: runs every tier of tests this machine can and counts them.
@@ -15,6 +16,7 @@
 pub mod bench;
 pub mod cache;
 pub mod check;
+pub mod churn;
 pub mod cluster;
 pub mod demo;
 pub mod generate;

@@ -5,7 +5,7 @@ use std::{env, path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use xtask::{
-    bench, check,
+    bench, check, churn,
     cluster::{
         Assets, CRD_SETS, ControlPlane, NodeAssets, Options, ensure_crds, ensure_helm,
         ensure_kserve, standing,
@@ -22,6 +22,9 @@ cargo xtask COMMAND
                              how fast it is, as one line of JSON; `bench --help`
   bench up                   how soon `windlass up` answers and what it holds, likewise
   bench api                  how fast the embedded API is beside the real one; `bench api --help`
+
+  churn [--seed N] [--minutes N]
+                             changes and crashes at random on a local cluster; `churn --help`
 
   check                      format, tidy rules, lints, generated files, dependencies
   tidy                       the tidy rules alone
@@ -63,6 +66,11 @@ fn main() -> ExitCode {
             Ok(true)
         }
         ["bench", what, rest @ ..] => bench::run(what, rest),
+        ["churn", "--help" | "-h"] => {
+            print!("{}", churn::HELP);
+            Ok(true)
+        }
+        ["churn", rest @ ..] => churn::run(rest),
         ["demo"] => demo::run(false),
         ["demo", "--once"] => demo::run(true),
         ["check"] => check::run().map(|()| true),

@@ -114,9 +114,7 @@ impl Churn {
             let processes = self.processes();
             let objects = objects::all(&self.client).await;
             let objects: Vec<_> = objects.difference(before).collect();
-            let state = self.world.state();
-            let mut files: Vec<_> = machine::names(&state.join("pods")).into_iter().collect();
-            files.extend(machine::names(&state.join("run/pods")));
+            let files = machine::files_of_pods(&self.world.path(""));
             // The API, and the gateway.
             let listeners = machine::listeners([self.up().id()]);
             let open = listeners.iter().filter(|address| !address.starts_with("0100007F:"));

@@ -26,7 +26,9 @@ impl Tier {
             | "xtask::bench"
             | "xtask::chart"
             | "xtask::demo" => Tier::RealApi,
-            "windlass-tests::conformance" | "windlass-tests::embedded" => Tier::Embedded,
+            "windlass-tests::conformance" | "windlass-tests::embedded" | "windlass-tests::pods" => {
+                Tier::Embedded
+            }
             _ => Tier::Pure,
         }
     }
@@ -223,6 +225,7 @@ mod tests {
             ("xtask::bench", Tier::RealApi),
             ("xtask::chart", Tier::RealApi),
             ("windlass-tests::embedded", Tier::Embedded),
+            ("windlass-tests::pods", Tier::Embedded),
             ("windlass-tests", Tier::Pure),
             ("windlass-domains::it", Tier::Pure),
         ] {
