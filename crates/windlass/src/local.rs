@@ -7,6 +7,7 @@ mod home;
 mod install;
 mod lock;
 mod node;
+mod progress;
 mod shell;
 mod up;
 

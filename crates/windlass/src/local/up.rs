@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{self, Write},
+    sync::Arc,
     time::Duration,
 };
 
@@ -16,7 +17,9 @@ use windlass_local::{auth::User, store::Store};
 use super::{
     api::{self, Api, Wanted},
     home::{self, Home},
-    install, node, shell,
+    install, node,
+    progress::{self, Screen},
+    shell,
 };
 use crate::operator::{self, Work, logging};
 
@@ -41,6 +44,9 @@ pub(crate) struct Flags {
     node: node::Flags,
 
     #[command(flatten)]
+    progress: progress::Flags,
+
+    #[command(flatten)]
     logging: logging::Flags,
 
     #[command(flatten)]
@@ -56,11 +62,14 @@ enum Authorization {
 }
 
 pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
-    logging::start(&flags.logging, &logging::Zap::default(), logging::Usual::UP)?;
+    let usual = logging::Usual::UP;
+    let screen = flags.progress.screen(flags.logging.is_json(usual));
+    logging::start_on(&flags.logging, &logging::Zap::default(), usual, screen.clone())?;
     let home = if flags.ephemeral { Home::ephemeral() } else { Home::open(&flags.home) }?;
     let store = api::open_store(&home)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let outcome = runtime.block_on(serve(flags, &home, store.clone()));
+    let outcome = runtime.block_on(serve(flags, &home, store.clone(), &screen));
+    screen.finish();
     // Ends what still runs, such as watches, and with it all other handles of the store.
     runtime.shutdown_timeout(GRACE);
     if !store.close(GRACE) {
@@ -69,7 +78,12 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     outcome.and(home.close())
 }
 
-async fn serve(flags: Flags, home: &Home, store: Store) -> anyhow::Result<()> {
+async fn serve(
+    flags: Flags,
+    home: &Home,
+    store: Store,
+    screen: &Arc<Screen>,
+) -> anyhow::Result<()> {
     let stop = operator::stop_on_signal()?;
     stop_on_hangup(stop.clone())?;
     let allows_everything = flags.authorization == Authorization::AllowAll;
@@ -85,6 +99,8 @@ async fn serve(flags: Flags, home: &Home, store: Store) -> anyhow::Result<()> {
         };
         let (operator, namespace) = operator?;
         announce(home, &url);
+        // Only tells of others' work, so nothing depends on its end.
+        drop(tokio::spawn(progress::follow(admin, screen.clone(), stop.clone())));
         operator::operate_within(server.service(operator), &namespace, flags.work, stop.clone())
             .await;
         Ok(())

@@ -4,6 +4,7 @@
 //! - `lifecycle`: start, second start, end, what is left
 //! - `refused`: directories, ports and stores that cannot be used
 //! - `operator`: what it does there, and by whose rights
+//! - `progress`: what it shows of pods, on a terminal and elsewhere
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -12,8 +13,10 @@
 
 mod lifecycle;
 mod operator;
+mod progress;
 mod refused;
 mod running;
+mod terminal;
 /// As the scenarios wait.
 #[path = "../../../../tests/src/wait.rs"]
 #[allow(dead_code, unreachable_pub, reason = "it is a part of another crate")]
