@@ -104,8 +104,8 @@ impl Images {
             hint,
             file: self.file.clone(),
             advice: format!(
-                "[[image]]\nmatch = \"{}:*\"\nargv = [\"/path/to/program\"]",
-                reference.repository()
+                "[[image]]\nmatch = \"{}\"\nargv = [\"/path/to/program\"]",
+                reference.pattern()
             ),
         }
     }
