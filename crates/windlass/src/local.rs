@@ -9,6 +9,8 @@ mod lock;
 mod node;
 mod progress;
 mod shell;
+mod signals;
+mod sweep;
 mod up;
 
 pub(crate) use down::{Flags as DownFlags, run as down};

@@ -49,7 +49,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[group(id = "shown")]
 pub(super) struct Flags {
     /// How to show, on standard error, which pods start and why they wait
-    #[arg(long, value_name = "FORM", default_value = "auto", env = "WINDLASS_PROGRESS")]
+    #[arg(long, value_name = "FORM", default_value = "auto")]
     progress: Form,
 }
 
@@ -140,6 +140,7 @@ impl Shown {
     async fn show(&mut self) -> bool {
         self.read_logs().await;
         let now = Timestamp::now();
+        self.facts.forget(now);
         let view = View::of(&self.facts, now);
         match &mut self.plain {
             Some(plain) => plain.next(&view).iter().for_each(|line| self.screen.say(line)),

@@ -1,7 +1,6 @@
 //! `windlass up`.
 
 use std::{
-    fs,
     io::{self, Write},
     sync::Arc,
     time::Duration,
@@ -10,16 +9,14 @@ use std::{
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use kube::Client;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
-use windlass_local::{auth::User, store::Store};
+use windlass_local::{auth::User, node::Ending, store::Store};
 
 use super::{
     api::{self, Api, Wanted},
     home::{self, Home},
     install, node,
     progress::{self, Screen},
-    shell,
+    shell, signals,
 };
 use crate::operator::{self, Work, logging};
 
@@ -84,14 +81,14 @@ async fn serve(
     store: Store,
     screen: &Arc<Screen>,
 ) -> anyhow::Result<()> {
-    let stop = operator::stop_on_signal()?;
-    stop_on_hangup(stop.clone())?;
+    let ending = signals::listen()?;
+    let Ending { stop, now } = ending.clone();
     let allows_everything = flags.authorization == Authorization::AllowAll;
     let strict_resources = flags.node.strict_resources;
     let wanted = Wanted { port: flags.port, allows_everything, strict_resources };
     let Api { server, url, address, serving } = Api::start(home, store, &wanted).await?;
     let places = node::places(home);
-    let node = node::start(flags.node, server.clone(), places, address, stop.clone())?;
+    let node = node::start(flags.node, server.clone(), places, address, ending)?;
     let working = async {
         let admin = Client::new(server.service(User::admin()), "default");
         let Some(operator) = stop.run_until_cancelled(install::apply(&admin)).await else {
@@ -101,8 +98,10 @@ async fn serve(
         announce(home, &url);
         // Only tells of others' work, so nothing depends on its end.
         drop(tokio::spawn(progress::follow(admin, screen.clone(), stop.clone())));
-        operator::operate_within(server.service(operator), &namespace, flags.work, stop.clone())
-            .await;
+        let operator = server.service(operator);
+        let operating = operator::operate_within(operator, &namespace, flags.work, stop.clone());
+        // Whoever is in a hurry does not wait for passes that have begun either.
+        let _ = now.run_until_cancelled(operating).await;
         Ok(())
     };
     let working = async {
@@ -119,22 +118,6 @@ async fn serve(
         outcome = working => outcome,
         ended = serving => ended.context("the API has failed inside")?,
     }
-}
-
-/// The end of a terminal would leave the pods behind. Who has it ignored, as nohup does, means it so.
-fn stop_on_hangup(stop: CancellationToken) -> anyhow::Result<()> {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    if ignored.is_some_and(|mask| mask & 1 == 1) {
-        return Ok(());
-    }
-    let mut hangup = signal(SignalKind::hangup()).context("cannot listen for signals")?;
-    tokio::spawn(async move {
-        hangup.recv().await;
-        stop.cancel();
-    });
-    Ok(())
 }
 
 /// Whoever does not listen any more is no reason to end.

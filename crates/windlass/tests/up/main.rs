@@ -1,6 +1,7 @@
 //! `windlass up` and `windlass down` as a user has them: processes, their files, and a client that
 //! knows nothing but the kubeconfig.
 //!
+//! - `ends`: pods and directories that are left, and who is in a hurry
 //! - `lifecycle`: start, second start, end, what is left
 //! - `refused`: directories, ports and stores that cannot be used
 //! - `operator`: what it does there, and by whose rights
@@ -11,6 +12,7 @@
     reason = "helpers of tests; clippy exempts only the test functions themselves"
 )]
 
+mod ends;
 mod lifecycle;
 mod operator;
 mod progress;

@@ -4,23 +4,30 @@ use kube::{
     api::{DeleteParams, PostParams},
 };
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
+    operator::create_service,
     running::{Up, World},
     terminal::Terminal,
     wait::until,
 };
 
-const SHELL: &str = "docker.io/library/sh:*=sh";
+pub(crate) const SHELL: &str = "docker.io/library/sh:*=sh";
 
-async fn create(up: &Up, name: &str, image: &str, script: &str) -> Api<Pod> {
+/// A pod of one container, which has a second to end.
+pub(crate) async fn create(up: &Up, name: &str, image: &str, script: &str) -> Api<Pod> {
+    create_with(up, name, 1, json!({"name": "c", "image": image, "args": ["-c", script]})).await
+}
+
+pub(crate) async fn create_with(up: &Up, name: &str, grace: u32, container: Value) -> Api<Pod> {
     let pods: Api<Pod> = Api::default_namespaced(up.client().await);
     let pod = json!({
         "metadata": {"name": name},
         "spec": {
-            "terminationGracePeriodSeconds": 1,
-            "containers": [{"name": "c", "image": image, "args": ["-c", script]}],
+            "restartPolicy": if name.starts_with("once") { "Never" } else { "Always" },
+            "terminationGracePeriodSeconds": grace,
+            "containers": [container],
         },
     });
     let pod: Pod = serde_json::from_value(pod).unwrap();
@@ -71,6 +78,7 @@ async fn on_a_terminal_what_waits_is_redrawn_in_place() {
     // A log line comes above it and stays.
     let bindings: Api<ClusterRoleBinding> = Api::all(up.client().await);
     bindings.delete("windlass", &DeleteParams::default()).await.unwrap();
+    create_service(&up.client().await, "mute").await;
     let rows = shown(&terminal, &["forbidden", "default/lost"]).await;
     let at = |text: &str| rows.iter().position(|row| row.contains(text)).unwrap();
     assert!(at("forbidden") < at("default/crash"), "{rows:#?}");
@@ -143,6 +151,30 @@ async fn elsewhere_each_change_is_a_line() {
     said.sort_unstable();
     said.dedup();
     assert_eq!(said.len(), all, "nothing is said twice: {before}");
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_told_in_the_words_of_the_program() {
+    let world = World::new();
+    let up = world.up(&["--ephemeral"]);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let dir = world.path("inner");
+    let container = json!({
+        "name": "c", "image": "ghcr.io/windlass/windlass:0",
+        "args": ["up", "--port", port, "--dir", dir, "--progress", "none"],
+    });
+    create_with(&up, "port", 1, container).await;
+    let want = format!("error: cannot listen on 127.0.0.1:{port} (--port)");
+    until("line", || async {
+        let log = up.log();
+        let is_there = log.lines().any(|line| {
+            line.starts_with("default/port: stuck: crash loop") && line.contains(&want)
+        });
+        if is_there { Ok(()) } else { Err(log) }
+    })
+    .await;
+    up.terminate();
 }
 
 #[tokio::test]

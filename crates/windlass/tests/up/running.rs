@@ -92,6 +92,15 @@ impl World {
         self.start(command)
     }
 
+    /// The same, started by somebody who does not want to know of the ends of children.
+    pub(crate) fn up_unaware(&self, arguments: &[&str]) -> Up {
+        let mut command = self.in_world(Command::new("env"));
+        command
+            .args(["--ignore-signal=CHLD", env!("CARGO_BIN_EXE_windlass"), "up"])
+            .args(arguments);
+        self.start(command)
+    }
+
     /// The same, with standard error on a terminal.
     pub(crate) fn up_on(
         &self,

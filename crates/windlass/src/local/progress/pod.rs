@@ -14,6 +14,8 @@ use super::view::{State, Word};
 /// A container that was restarted has to run for so long before it is believed.
 const SETTLED: SignedDuration = SignedDuration::from_secs(10);
 
+const LATE: SignedDuration = SignedDuration::from_secs(60);
+
 /// All that is known, by uid.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
@@ -83,12 +85,26 @@ impl Facts {
         }
     }
 
-    /// The pods in which something runs.
+    /// Forgets what was said of pods that are gone. An event may come a little before its pod.
+    pub(super) fn forget(&mut self, now: Timestamp) {
+        let is_new = |warning: &Warning| now.duration_since(warning.at) < LATE;
+        self.warnings.retain(|uid, warning| self.pods.contains_key(uid) || is_new(warning));
+    }
+
+    /// The pods in which something runs, or may do so without having said it yet.
     pub(super) fn running(&self) -> usize {
-        let runs = |one: &&ContainerStatus| {
-            one.state.as_ref().is_some_and(|state| state.running.is_some())
+        let is_over = |pod: &Pod| {
+            let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+            matches!(phase, Some("Succeeded" | "Failed"))
         };
-        self.pods.values().filter(|pod| statuses(pod).any(|(_, one)| runs(&one))).count()
+        let may_run = |one: &ContainerStatus| {
+            let state = one.state.clone().unwrap_or_default();
+            let waits = state.waiting.and_then(|waiting| waiting.reason);
+            let is_made = matches!(waits.as_deref(), Some("ContainerCreating" | "PodInitializing"));
+            state.running.is_some() || is_made
+        };
+        let runs = |pod: &Pod| !is_over(pod) && statuses(pod).any(|(_, one)| may_run(one));
+        self.pods.values().filter(|pod| runs(pod)).count()
     }
 
     /// All failed runs that have left no message.

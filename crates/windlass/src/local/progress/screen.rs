@@ -26,7 +26,14 @@ pub(in crate::local) struct Screen {
     /// It is a terminal that can go back.
     is_terminal: bool,
     has_colour: bool,
-    drawn: Mutex<Vec<Line>>,
+    drawn: Mutex<Drawn>,
+}
+
+#[derive(Default)]
+struct Drawn {
+    lines: Vec<Line>,
+    /// Nothing more is drawn.
+    is_over: bool,
 }
 
 impl Screen {
@@ -59,9 +66,9 @@ impl Screen {
     /// Instead of what was drawn before.
     pub(super) fn draw(&self, lines: Vec<Line>) {
         let mut drawn = self.drawn();
-        if *drawn != lines {
-            put(&redraw(&drawn, &lines, self.size().width));
-            *drawn = lines;
+        if drawn.lines != lines && !drawn.is_over {
+            put(&redraw(&drawn.lines, &lines, self.size().width));
+            drawn.lines = lines;
         }
     }
 
@@ -72,28 +79,29 @@ impl Screen {
 
     /// Somebody else has written below: what was drawn stays where it is.
     pub(super) fn forget(&self) {
-        self.drawn().clear();
+        self.drawn().lines.clear();
     }
 
     /// Nothing is left of the drawing.
     pub(in crate::local) fn finish(&self) {
         self.draw(Vec::new());
+        self.drawn().is_over = true;
     }
 
     fn above(&self, text: &[u8]) {
         let drawn = self.drawn();
-        if drawn.is_empty() {
+        if drawn.lines.is_empty() {
             return put(text);
         }
         let width = self.size().width;
-        let mut all = back(&drawn, width).into_bytes();
+        let mut all = back(&drawn.lines, width).into_bytes();
         all.extend(b"\x1b[J");
         all.extend(text);
-        all.extend(redraw(&[], &drawn, width));
+        all.extend(redraw(&[], &drawn.lines, width));
         put(&all);
     }
 
-    fn drawn(&self) -> MutexGuard<'_, Vec<Line>> {
+    fn drawn(&self) -> MutexGuard<'_, Drawn> {
         self.drawn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -76,7 +76,12 @@ impl View {
         for pod in facts.pods.values() {
             groups.entry(owner(pod)).or_default().push(judge(pod, facts, now));
         }
-        let rows = groups.into_iter().filter_map(|((name, _), words)| row(name, words));
+        let names: Vec<String> = groups.keys().map(|(name, _)| name.clone()).collect();
+        let is_shared = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
+        let rows = groups.into_iter().filter_map(|((name, kind), words)| {
+            // Of two that are called the same it has to be told which one is meant.
+            row(if is_shared(&name) { format!("{name} ({kind})") } else { name }, words)
+        });
         let mut rows: Vec<Row> = rows.collect();
         rows.sort_by(|a, b| (a.state, &a.name).cmp(&(b.state, &b.name)));
         Self { rows }

@@ -217,6 +217,23 @@ fn a_pod_that_is_deleted_ends_since_it_was_told() {
 }
 
 #[test]
+fn what_may_run_is_counted_at_the_end() {
+    let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
+    for (state, more, want) in [
+        (json!({"running": {}}), json!({}), 1),
+        // The status comes a little later than the process.
+        (waiting("ContainerCreating"), json!({}), 1),
+        (waiting("ImagePullBackOff"), json!({}), 0),
+        (json!({"terminated": {"exitCode": 0}}), json!({}), 0),
+    ] {
+        let pods = [("u".to_owned(), pod(state.clone(), more))].into();
+        assert_eq!(Facts { pods, ..Facts::default() }.running(), want, "{state}");
+    }
+    let pods = [("u".to_owned(), with(json!({"phase": "Succeeded"})))].into();
+    assert_eq!(Facts { pods, ..Facts::default() }.running(), 0);
+}
+
+#[test]
 fn the_latest_warning_counts_and_goes_with_its_pod() {
     let event = |reason: &str, at: &str| -> Told {
         serde_json::from_value(json!({
@@ -236,7 +253,14 @@ fn the_latest_warning_counts_and_goes_with_its_pod() {
         assert_eq!(facts.warnings["u"].reason, want);
     }
     facts.hear(Event::Apply(with(json!({}))));
-    assert_eq!(facts.pods.len(), 1);
+    facts.forget("2026-01-02T00:00:00Z".parse().unwrap());
+    assert_eq!((facts.pods.len(), facts.warnings.len()), (1, 1));
     facts.hear(Event::Delete(with(json!({}))));
     assert!(facts.pods.is_empty() && facts.warnings.is_empty());
+    // One that comes when the pod is gone already.
+    facts.hear_warning(Event::Apply(event("FailedMount", "40")));
+    facts.forget(now());
+    assert_eq!(facts.warnings.len(), 1);
+    facts.forget("2026-01-01T00:02:00Z".parse().unwrap());
+    assert!(facts.warnings.is_empty());
 }

@@ -74,6 +74,13 @@ fn what_failed_counts_until_it_is_made_up_for() {
 }
 
 #[test]
+fn two_of_the_same_name_are_told_apart() {
+    let pods = vec![pod("a", Some(("Job", "x")), json!({})), pod("x", None, json!({}))];
+    let names: Vec<String> = rows(pods).into_iter().map(|row| row.0).collect();
+    assert_eq!(names, ["n/x (Job)", "n/x (Pod)"]);
+}
+
+#[test]
 fn pods_that_end_do_not_count_as_missing() {
     let mut old = pod("a", Some(("ReplicaSet", "chat-abc")), ready());
     old.metadata.deletion_timestamp = old.metadata.creation_timestamp.clone();
