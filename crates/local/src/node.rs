@@ -10,6 +10,7 @@ pub mod command;
 pub mod devices;
 pub mod environment;
 pub mod events;
+mod held;
 pub mod images;
 pub mod launch;
 pub mod limits;
@@ -100,6 +101,21 @@ pub enum Error {
     Register(String, #[source] Box<kube::Error>),
 }
 
+/// When the node has to end.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    /// Pods get their grace.
+    pub stop: CancellationToken,
+    /// Once it stops: they have had it.
+    pub now: CancellationToken,
+}
+
+impl From<CancellationToken> for Ending {
+    fn from(stop: CancellationToken) -> Self {
+        Self { stop, ..Self::default() }
+    }
+}
+
 /// What all workers share.
 pub(crate) struct Node {
     pub(crate) shared: Shared,
@@ -127,8 +143,9 @@ impl Node {
 pub async fn run(
     server: Arc<Server>,
     settings: Settings,
-    stop: CancellationToken,
+    ending: impl Into<Ending>,
 ) -> Result<(), Error> {
+    let Ending { stop, now } = ending.into();
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     let pods = settings.places.pods();
     launch::make_dir(&pods).map_err(|error| Error::Directory(pods.clone(), error))?;
@@ -178,7 +195,7 @@ pub async fn run(
         () = services::run(client, recorder.clone()) => {}
         () = stop.cancelled() => {}
     }
-    crew.shut_down().await;
+    crew.shut_down(&now).await;
     drop((crew, recorder));
     // An event that cannot be written is no reason to stay.
     let _ = events.await;
@@ -283,10 +300,12 @@ impl Crew {
         }
     }
 
-    async fn shut_down(&mut self) {
-        for worker in self.workers.values() {
-            let _ = worker.send(Message::Shutdown);
+    async fn shut_down(&mut self, now: &CancellationToken) {
+        self.workers.values().for_each(|worker| drop(worker.send(Message::Shutdown)));
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        if now.run_until_cancelled(ended).await.is_none() {
+            self.workers.values().for_each(|worker| drop(worker.send(Message::Hurry)));
+            while self.tasks.join_next().await.is_some() {}
         }
-        while self.tasks.join_next().await.is_some() {}
     }
 }

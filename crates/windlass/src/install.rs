@@ -14,7 +14,14 @@ pub(crate) use objects::NAME as ACCOUNT;
 pub(crate) use rights::rules_in as rules;
 
 const NAMESPACE: &str = "windlass-system";
-const IMAGE: &str = concat!("ghcr.io/windlass/windlass:", env!("CARGO_PKG_VERSION"));
+/// Where its image is.
+macro_rules! repository {
+    () => {
+        "ghcr.io/windlass/windlass"
+    };
+}
+pub(crate) const REPOSITORY: &str = repository!();
+const IMAGE: &str = concat!(repository!(), ":", env!("CARGO_PKG_VERSION"));
 
 #[derive(Debug, Args)]
 pub(crate) struct Flags {

@@ -8,7 +8,10 @@ mod home;
 mod install;
 mod lock;
 mod node;
+mod progress;
 mod shell;
+mod signals;
+mod sweep;
 mod third_party;
 mod up;
 

@@ -30,7 +30,8 @@ pub enum Error {
     )]
     Name { image: String, why: Invalid },
     /// `ErrImagePull`, as are the others.
-    #[error("no rule maps image {image:?}{hint}: add to {}: {advice}", .file.display())]
+    /// With the lines that are to be put there, as they are.
+    #[error("no rule maps image {image:?}{hint}; add to {}:\n{advice}", .file.display())]
     NoRule { image: String, hint: String, file: PathBuf, advice: String },
     #[error("cannot use the image rules of {}: {why}", .file.display())]
     File { file: PathBuf, why: String },
@@ -103,8 +104,8 @@ impl Images {
             hint,
             file: self.file.clone(),
             advice: format!(
-                "[[image]] match = \"{}:*\" argv = [\"/path/to/program\"]",
-                reference.repository()
+                "[[image]]\nmatch = \"{}\"\nargv = [\"/path/to/program\"]",
+                reference.pattern()
             ),
         }
     }

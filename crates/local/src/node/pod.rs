@@ -38,6 +38,8 @@ pub struct Known {
     /// When the node took the pod on.
     pub since: Timestamp,
     pub stop: Option<Stop>,
+    /// It has to end without any more grace.
+    hurried: bool,
     /// The end of the pod was said already, at this or at an earlier start of the node.
     pub over: bool,
     /// The node has started anew and no main container since: they start in their order again.
@@ -326,6 +328,7 @@ impl Known {
             since: now,
             stop: None,
             over: false,
+            hurried: false,
             restored: false,
         }
     }

@@ -67,20 +67,19 @@ pub struct Process {
 impl Process {
     /// Asks the main process to end.
     pub fn terminate(&self) {
-        self.with(|pid| kill_process(pid, Signal::TERM));
+        let _ = self.hold(|pid| kill_process(pid, Signal::TERM));
     }
 
     /// Ends the whole group.
     pub fn kill(&self) {
-        self.with(|pid| kill_process_group(pid, Signal::KILL));
+        let _ = self.hold(|pid| kill_process_group(pid, Signal::KILL));
     }
 
-    /// A process that has gone in the meantime needs no signal.
-    fn with(&self, send: impl FnOnce(Pid) -> rustix::io::Result<()>) {
+    /// Does something with the number of the process, which is that of no other meanwhile. One that
+    /// has gone needs nothing.
+    pub fn hold<T>(&self, act: impl FnOnce(Pid) -> T) -> Option<T> {
         let pid = self.pid.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pid) = *pid {
-            let _ = send(pid);
-        }
+        pid.map(act)
     }
 }
 
@@ -133,12 +132,10 @@ fn start_with(launch: &Launch, token: String, after: fn(&str)) -> io::Result<Run
 /// the number of the group.
 fn wait(mut child: Child, pid: &Mutex<Option<Pid>>) -> i32 {
     let id = *pid.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(id) = id {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(id), options) {}
-    }
+    let is_there = id.is_some_and(has_ended);
     let mut pid = pid.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(id) = pid.take() {
+    // Without a child to wait for, the number may be somebody else's by now.
+    if let Some(id) = pid.take().filter(|_| is_there) {
         let _ = kill_process_group(id, Signal::KILL);
     }
     match child.wait() {
@@ -149,6 +146,17 @@ fn wait(mut child: Child, pid: &Mutex<Option<Pid>>) -> i32 {
         Err(error) => {
             tracing::error!(error = &error as &dyn std::error::Error, "cannot wait for a child");
             255
+        }
+    }
+}
+
+/// Comes back when the child has ended, and leaves it as it is. False if it is no child any more.
+fn has_ended(id: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    loop {
+        match waitid(WaitId::Pid(id), options) {
+            Err(rustix::io::Errno::INTR) => {}
+            waited => return waited.is_ok(),
         }
     }
 }

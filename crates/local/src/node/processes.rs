@@ -5,9 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::Signal;
 
-use super::record::Identity;
+use super::{held::Held, record::Identity};
 
 /// The variable in which a process carries the token of its run.
 pub const MARK: &str = "WINDLASS_RUN";
@@ -36,29 +36,20 @@ pub fn end_marked(token: &str) {
 /// carries their tokens. Comes back when all of it is gone.
 pub fn end_all(runs: &[(&str, Option<&Identity>)]) {
     let until = Instant::now() + PATIENCE;
+    let is_marked = |pid: i32| {
+        token_of(pid).is_some_and(|found| runs.iter().any(|(token, _)| is_of(&found, token)))
+            && Stat::read(pid).is_some_and(|stat| !stat.is_dead)
+    };
     loop {
-        let mut left = false;
-        for (token, process) in runs {
-            let Some(process) = process else { continue };
-            // A token of somebody else's says that it is not ours after all.
-            if lives(process) && token_of(process.pid).is_none_or(|found| is_of(&found, token)) {
-                left = true;
-                if let Some(pid) = Pid::from_raw(process.pid) {
-                    // It may have gone a moment ago, which is just as well.
-                    let _ = kill_process_group(pid, Signal::KILL);
-                }
-            }
-        }
-        for pid in marked(runs) {
-            left = true;
-            if let Some(pid) = Pid::from_raw(pid) {
-                let _ = kill_process(pid, Signal::KILL);
-            }
-        }
-        if !left {
+        let is_late = Instant::now() > until;
+        let led = runs.iter().filter_map(|(token, leader)| Some((token, (*leader)?)));
+        // All of them, and not only until one is left.
+        let led = led.filter(|(token, leader)| end_group(leader, token, is_late)).count();
+        let marked = pids().filter(|pid| end_if(*pid, || is_marked(*pid))).count();
+        if led + marked == 0 {
             return;
         }
-        if Instant::now() > until {
+        if is_late {
             tracing::warn!("killed processes do not go away");
             return;
         }
@@ -66,15 +57,45 @@ pub fn end_all(runs: &[(&str, Option<&Identity>)]) {
     }
 }
 
-/// All living processes that carry one of the tokens.
-fn marked(runs: &[(&str, Option<&Identity>)]) -> Vec<i32> {
-    let Ok(all) = fs::read_dir("/proc") else { return Vec::new() };
-    let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    let ours = |pid: &i32| {
-        token_of(*pid).is_some_and(|found| runs.iter().any(|(token, _)| is_of(&found, token)))
-            && Stat::read(*pid).is_some_and(|stat| !stat.is_dead)
+/// Ends the group of a process that still leads it, itself last: as long as it is there, no other
+/// group has its number. It is halted, so that it makes no more. Whether there was something to end.
+fn end_group(leader: &Identity, token: &str, is_late: bool) -> bool {
+    let Some(held) = Held::of(leader.pid) else { return false };
+    // A token of somebody else's says that it is not ours after all.
+    if !lives(leader) || token_of(leader.pid).is_some_and(|found| !is_of(&found, token)) {
+        return false;
+    }
+    held.send(Signal::STOP);
+    let is_member = |pid: i32| {
+        Stat::read(pid).is_some_and(|stat| !stat.is_dead && stat.group == leader.pid)
+            && lives(leader)
     };
-    pids.filter(ours).collect()
+    let others = pids().filter(|pid| *pid != leader.pid);
+    let ended = others.filter(|pid| end_if(*pid, || is_member(*pid))).count();
+    if ended == 0 || is_late {
+        held.send(Signal::KILL);
+    }
+    true
+}
+
+/// Ends a process of which this is true while it is held. So no other is ever taken for it.
+fn end_if(pid: i32, is_meant: impl Fn() -> bool) -> bool {
+    // Most are somebody else's and need not be held.
+    if !is_meant() {
+        return false;
+    }
+    match Held::of(pid) {
+        Some(held) if is_meant() => {
+            held.send(Signal::KILL);
+            true
+        }
+        _ => false,
+    }
+}
+
+fn pids() -> impl Iterator<Item = i32> {
+    let all = fs::read_dir("/proc").into_iter().flatten();
+    all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
 /// The token a process was started with, if that can be seen.
@@ -96,6 +117,7 @@ fn boot() -> Option<String> {
 }
 
 struct Stat {
+    group: i32,
     start: u64,
     is_dead: bool,
 }
@@ -110,8 +132,9 @@ impl Stat {
         let (_, rest) = text.rsplit_once(')')?;
         let mut fields = rest.split_ascii_whitespace();
         let state = fields.next()?;
-        let start = fields.nth(18)?.parse().ok()?;
-        Some(Self { start, is_dead: matches!(state, "Z" | "X") })
+        let group = fields.nth(1)?.parse().ok()?;
+        let start = fields.nth(16)?.parse().ok()?;
+        Some(Self { group, start, is_dead: matches!(state, "Z" | "X") })
     }
 }
 
@@ -123,9 +146,63 @@ mod tests {
     fn a_name_with_parentheses_does_not_hide_the_start() {
         let text = "7 (a) b (c) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 0 0";
         let stat = Stat::parse(text).unwrap();
-        assert_eq!((stat.start, stat.is_dead), (4711, false));
+        assert_eq!((stat.group, stat.start, stat.is_dead), (7, 4711, false));
         assert!(Stat::parse("7 (a) Z").is_none());
         assert!(Stat::parse("").is_none());
+    }
+
+    fn sleeper(token: &str) -> std::process::Child {
+        use std::os::unix::process::CommandExt;
+        // It has a child that does not carry the token.
+        std::process::Command::new("sh")
+            .args(["-c", "env -i sleep 4701 & exec sleep 4702"])
+            .env(MARK, token)
+            .process_group(0)
+            .spawn()
+            .unwrap()
+    }
+
+    fn members(group: i32) -> usize {
+        let is_member = |pid: &i32| Stat::read(*pid).is_some_and(|stat| stat.group == group);
+        pids().filter(is_member).count()
+    }
+
+    #[test]
+    fn a_number_that_has_come_to_stand_for_another_is_spared() {
+        let mut child = sleeper("held");
+        let pid = i32::try_from(child.id()).unwrap();
+        // True as long as it is looked for, and no more when it is held.
+        let asked = std::cell::Cell::new(0);
+        let once = || asked.replace(asked.get() + 1) == 0;
+        assert!(!end_if(pid, once));
+        assert_eq!(asked.get(), 2);
+        assert!(child.try_wait().unwrap().is_none());
+        // Nor does a group end whose leader is marked otherwise, or was another process.
+        let identity = identify(pid).unwrap();
+        assert!(!end_group(&identity, "other", true));
+        assert!(!end_group(&Identity { start: 1, ..identity.clone() }, "held", true));
+        assert!(child.try_wait().unwrap().is_none());
+        end_all(&[("held", Some(&identity))]);
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_group_ends_with_those_in_it_that_are_not_marked() {
+        let mut child = sleeper("group");
+        let pid = i32::try_from(child.id()).unwrap();
+        let until = Instant::now() + Duration::from_secs(10);
+        while members(pid) < 2 {
+            assert!(Instant::now() < until);
+            std::thread::yield_now();
+        }
+        let identity = identify(pid).unwrap();
+        end_all(&[("group", Some(&identity))]);
+        assert!(!lives(&identity));
+        child.wait().unwrap();
+        while members(pid) > 0 {
+            assert!(Instant::now() < until);
+            std::thread::yield_now();
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::{
 use super::{
     limits, processes,
     record::{Record, Records},
+    volumes::remove_all,
 };
 
 /// The records of all pods, by uid.
@@ -53,7 +54,7 @@ pub fn remove_unknown(dirs: &[&Path], known: &BTreeSet<String>) {
     for dir in dirs.iter().filter(is_own) {
         let gone = |uid: &String| is_uid(uid) && !known.contains(uid);
         for uid in entries(dir).into_iter().filter(gone) {
-            if let Err(error) = fs::remove_dir_all(dir.join(&uid)) {
+            if let Err(error) = remove_all(&dir.join(&uid)) {
                 tracing::warn!(%error, uid, "cannot remove the directory of a pod");
             }
         }

@@ -32,6 +32,8 @@ pub(super) enum Message {
     Gone,
     /// The node stops.
     Shutdown,
+    /// It does, and whoever has stopped it does not want to wait.
+    Hurry,
     Ended {
         container: String,
         id: String,
@@ -176,6 +178,7 @@ impl Worker {
                 self.known.forsaken(now);
             }
             Message::Shutdown => self.known.shut_down(&self.pod, now),
+            Message::Hurry => self.known.hurry(now),
             Message::Ended { container, id, code } => self.ended(&container, &id, code),
             Message::Probe { container, id, probe, word } if self.is_current(&container, &id) => {
                 let notes = match word {

@@ -18,7 +18,7 @@ use super::{
     lock::{self, Holder},
 };
 
-/// More than `up` takes for passes that have begun.
+/// More than `up` gives its pods and the passes that have begun.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -65,18 +65,34 @@ fn terminate(process: Pid) -> anyhow::Result<()> {
     }
 }
 
+/// Killing it outright would leave its pods behind.
+fn patience_ended(process: Pid, dir: &Path) -> String {
+    let (patience, dir) = (PATIENCE.as_secs(), dir.display());
+    format!(
+        "process {process} on {dir} was told to end and has not in {patience} s; `kill {process}` \
+         tells it once more, and then it ends its pods at once"
+    )
+}
+
 fn await_end(dir: &Path, holder: Holder) -> anyhow::Result<()> {
     let end = Instant::now() + PATIENCE;
     while lock::holder(dir)? == Some(holder) {
         if Instant::now() > end {
-            let (patience, dir) = (PATIENCE.as_secs(), dir.display());
             let Some(process) = holder.process else { break };
-            return Err(anyhow!(
-                "process {process} on {dir} was told to end and has not in {patience} s; \
-                 `kill -KILL {process}` ends it without losing what it has answered"
-            ));
+            return Err(anyhow!(patience_ended(process, dir)));
         }
         thread::sleep(PAUSE);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_told_to_kill_what_has_pods() {
+        let text = patience_ended(Pid::INIT, Path::new("/state"));
+        assert!(text.contains("`kill 1`"), "{text}");
+    }
 }

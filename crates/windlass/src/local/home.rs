@@ -12,16 +12,16 @@ use anyhow::Context;
 use clap::Args;
 use rustix::process::geteuid;
 use tempfile::TempDir;
-use windlass_local::auth::private_dir;
+use windlass_local::{auth::private_dir, node::volumes::remove_all};
 
 use super::{
     lock::{self, Holder, Lock},
-    shell,
+    shell, sweep,
 };
 use crate::exit::BadInput;
 
 /// Of the names of temporary directories.
-const PREFIX: &str = "windlass-";
+pub(super) const PREFIX: &str = "windlass-";
 
 #[derive(Debug, Clone, Args)]
 #[group(id = "home")]
@@ -93,13 +93,18 @@ impl Home {
 
     /// Nothing is left of it at the end.
     pub(super) fn ephemeral() -> anyhow::Result<Self> {
+        sweep::sweep(&env::temp_dir());
         let temporary = tempfile::Builder::new()
             .prefix(PREFIX)
             .tempdir()
             .context("cannot make a temporary directory")?;
         let path = path::absolute(temporary.path())?;
         let down = down(&path);
-        Self::locked(path, down, Some(temporary))
+        let home = Self::locked(path, down, Some(temporary))?;
+        // Only now: what is marked and has no holder was left behind.
+        sweep::mark(home.path())
+            .with_context(|| format!("cannot use {}", home.path().display()))?;
+        Ok(home)
     }
 
     fn locked(path: PathBuf, down: String, temporary: Option<TempDir>) -> anyhow::Result<Self> {
@@ -134,7 +139,8 @@ impl Home {
 
     pub(super) fn close(self) -> anyhow::Result<()> {
         let Self { path, temporary, _lock, .. } = self;
-        let removed = temporary.map_or(Ok(()), TempDir::close);
+        // Pods may have taken the rights from directories of theirs.
+        let removed = temporary.map_or(Ok(()), |temporary| remove_all(&temporary.keep()));
         removed.with_context(|| format!("cannot remove {}", path.display()))
     }
 }

@@ -32,15 +32,18 @@ pub(super) struct Holder {
 
 impl Lock {
     pub(super) fn take(dir: &Path) -> anyhow::Result<Result<Self, Holder>> {
+        Self::open(dir, OpenOptions::new().write(true).create(true).truncate(false).mode(0o600))
+    }
+
+    /// Of a directory that has been in use before.
+    pub(super) fn take_again(dir: &Path) -> anyhow::Result<Result<Self, Holder>> {
+        Self::open(dir, OpenOptions::new().write(true))
+    }
+
+    fn open(dir: &Path, options: &OpenOptions) -> anyhow::Result<Result<Self, Holder>> {
         let path = dir.join(FILE);
         let cannot = || format!("cannot lock {}", path.display());
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .with_context(cannot)?;
+        let file = options.open(&path).with_context(cannot)?;
         loop {
             match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Ok(Self { _file: file })),

@@ -5,10 +5,9 @@ use std::{collections::BTreeMap, env, net::SocketAddr, path::Path, sync::Arc};
 use anyhow::Context;
 use clap::Args;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 use windlass_local::{
     http::Server,
-    node::{self, Settings, images::Rule, places::Places},
+    node::{self, Ending, Settings, images::Rule, places::Places},
 };
 
 use super::home::Home;
@@ -52,13 +51,19 @@ pub(super) fn places(home: &Home) -> Places {
     Places::choose(home.path(), user.as_deref().map(Path::new))
 }
 
+/// The image of the install is the program that runs, in all versions: there is no other here.
+fn own_rules() -> Vec<Rule> {
+    let any = |version| format!("{}{version}={{windlass}}", crate::install::REPOSITORY);
+    [":*", "@*"].into_iter().filter_map(|version| Rule::parse_flag(&any(version)).ok()).collect()
+}
+
 /// Runs pods until told to stop, and then ends them within their grace.
 pub(super) fn start(
     flags: Flags,
     server: Arc<Server>,
     places: Places,
     api: SocketAddr,
-    stop: CancellationToken,
+    ending: Ending,
 ) -> anyhow::Result<JoinHandle<anyhow::Result<()>>> {
     let settings = Settings {
         name: NAME.to_owned(),
@@ -66,15 +71,25 @@ pub(super) fn start(
         api,
         windlass: env::current_exe().context("cannot tell where this program is")?,
         first_rules: flags.image_rule,
-        last_rules: Vec::new(),
+        last_rules: own_rules(),
         resources: BTreeMap::from_iter(flags.node_resource),
         labels: BTreeMap::from_iter(flags.node_label),
     };
     Ok(tokio::spawn(async move {
-        let ran = Box::pin(node::run(server, settings, stop.clone())).await;
+        let ran = Box::pin(node::run(server, settings, ending.clone())).await;
         let ran = ran.context("cannot run pods");
         // Without it nothing would ever start.
-        stop.cancel();
+        ending.stop.cancel();
         ran
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_the_own_image_have_a_rule() {
+        assert_eq!(own_rules().len(), 2);
+    }
 }

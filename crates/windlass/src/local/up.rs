@@ -1,23 +1,23 @@
 //! `windlass up`.
 
 use std::{
-    fs,
     io::{self, Write},
+    sync::Arc,
     time::Duration,
 };
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use kube::Client;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
-use windlass_local::{auth::User, store::Store};
+use windlass_local::{auth::User, node::Ending, store::Store};
 
 use super::{
     api::{self, Api, Wanted},
     gateway::{self, Gateway},
     home::{self, Home},
-    install, node, shell, third_party,
+    install, node,
+    progress::{self, Screen},
+    shell, signals, third_party,
 };
 use crate::operator::{self, Work, logging};
 
@@ -49,6 +49,9 @@ pub(crate) struct Flags {
     node: node::Flags,
 
     #[command(flatten)]
+    progress: progress::Flags,
+
+    #[command(flatten)]
     logging: logging::Flags,
 
     #[command(flatten)]
@@ -64,11 +67,14 @@ enum Authorization {
 }
 
 pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
-    logging::start(&flags.logging, &logging::Zap::default(), logging::Usual::UP)?;
+    let usual = logging::Usual::UP;
+    let screen = flags.progress.screen(flags.logging.is_json(usual));
+    logging::start_on(&flags.logging, &logging::Zap::default(), usual, screen.clone())?;
     let home = if flags.ephemeral { Home::ephemeral() } else { Home::open(&flags.home) }?;
     let store = api::open_store(&home)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let outcome = runtime.block_on(serve(flags, &home, store.clone()));
+    let outcome = runtime.block_on(serve(flags, &home, store.clone(), &screen));
+    screen.finish();
     // Ends what still runs, such as watches, and with it all other handles of the store.
     runtime.shutdown_timeout(GRACE);
     if !store.close(GRACE) {
@@ -77,16 +83,21 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     outcome.and(home.close())
 }
 
-async fn serve(flags: Flags, home: &Home, store: Store) -> anyhow::Result<()> {
-    let stop = operator::stop_on_signal()?;
-    stop_on_hangup(stop.clone())?;
+async fn serve(
+    flags: Flags,
+    home: &Home,
+    store: Store,
+    screen: &Arc<Screen>,
+) -> anyhow::Result<()> {
+    let ending = signals::listen()?;
+    let Ending { stop, now } = ending.clone();
     let allows_everything = flags.authorization == Authorization::AllowAll;
     let strict_resources = flags.node.strict_resources;
     let wanted = Wanted { port: flags.port, allows_everything, strict_resources };
     let gateway = Gateway::bind(&flags.gateway).await?;
     let Api { server, url, address, caches, serving } = Api::start(home, store, &wanted).await?;
     let places = node::places(home);
-    let node = node::start(flags.node, server.clone(), places, address, stop.clone())?;
+    let node = node::start(flags.node, server.clone(), places, address, ending)?;
     let working = async {
         let admin = Client::new(server.service(User::admin()), "default");
         let install = async {
@@ -101,8 +112,12 @@ async fn serve(flags: Flags, home: &Home, store: Store) -> anyhow::Result<()> {
         let (operator, namespace) = operator?;
         announce(home, &url, &gateway);
         gateway.start(&server, caches, stop.clone());
-        operator::operate_within(server.service(operator), &namespace, flags.work, stop.clone())
-            .await;
+        // Only tells of others' work, so nothing depends on its end.
+        drop(tokio::spawn(progress::follow(admin, screen.clone(), stop.clone())));
+        let operator = server.service(operator);
+        let operating = operator::operate_within(operator, &namespace, flags.work, stop.clone());
+        // Whoever is in a hurry does not wait for passes that have begun either.
+        let _ = now.run_until_cancelled(operating).await;
         Ok(())
     };
     let working = async {
@@ -119,22 +134,6 @@ async fn serve(flags: Flags, home: &Home, store: Store) -> anyhow::Result<()> {
         outcome = working => outcome,
         ended = serving => ended.context("the API has failed inside")?,
     }
-}
-
-/// The end of a terminal would leave the pods behind. Who has it ignored, as nohup does, means it so.
-fn stop_on_hangup(stop: CancellationToken) -> anyhow::Result<()> {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    if ignored.is_some_and(|mask| mask & 1 == 1) {
-        return Ok(());
-    }
-    let mut hangup = signal(SignalKind::hangup()).context("cannot listen for signals")?;
-    tokio::spawn(async move {
-        hangup.recv().await;
-        stop.cancel();
-    });
-    Ok(())
 }
 
 /// Whoever does not listen any more is no reason to end.

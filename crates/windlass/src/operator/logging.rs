@@ -13,6 +13,7 @@ use tracing_subscriber::{
     EnvFilter,
     filter::LevelFilter,
     fmt::{
+        MakeWriter,
         format::Writer,
         time::{FormatTime, SystemTime},
     },
@@ -85,13 +86,21 @@ impl Usual {
 }
 
 pub(crate) fn start(flags: &Flags, zap: &Zap, usual: Usual) -> anyhow::Result<()> {
+    start_on(flags, zap, usual, std::io::stderr)
+}
+
+/// The same, where standard error is shared with something else.
+pub(crate) fn start_on<W>(flags: &Flags, zap: &Zap, usual: Usual, out: W) -> anyhow::Result<()>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
     let usual = zap.or(usual);
     let filter = flags.filter(usual)?;
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_timer(Clock(zap.zap_time_encoding))
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
+        .with_writer(out)
+        .with_ansi(std::io::stderr().is_terminal() && !refuses_colour());
     let started = match flags.format(usual) {
         Format::Json => subscriber.json().flatten_event(true).try_init(),
         Format::Text => subscriber.try_init(),
@@ -103,6 +112,11 @@ pub(crate) fn start(flags: &Flags, zap: &Zap, usual: Usual) -> anyhow::Result<()
     Ok(())
 }
 
+/// By the convention of no-color.org.
+pub(crate) fn refuses_colour() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
+
 impl Zap {
     fn or(&self, usual: Usual) -> Usual {
         if self.zap_devel { Usual { format: Format::Text, level: "debug" } } else { usual }
@@ -110,6 +124,11 @@ impl Zap {
 }
 
 impl Flags {
+    /// What is written beside log lines has to fit them.
+    pub(crate) fn is_json(&self, usual: Usual) -> bool {
+        self.format(usual) == Format::Json
+    }
+
     fn format(&self, usual: Usual) -> Format {
         self.log_format.unwrap_or(usual.format)
     }

@@ -1,11 +1,13 @@
 //! `windlass up` and `windlass down` as a user has them: processes, their files, and a client that
 //! knows nothing but the kubeconfig.
 //!
+//! - `ends`: pods and directories that are left, and who is in a hurry
 //! - `lifecycle`: start, second start, end, what is left
 //! - `refused`: directories, ports and stores that cannot be used
 //! - `operator`: what it does there, and by whose rights
 //! - `gateway`: requests through it, and what it says of routes; `backend` is who answers them
 //! - `third_party`: definitions that are brought, and those that users have
+//! - `progress`: what it shows of pods, on a terminal and elsewhere
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -13,11 +15,14 @@
 )]
 
 mod backend;
+mod ends;
 mod gateway;
 mod lifecycle;
 mod operator;
+mod progress;
 mod refused;
 mod running;
+mod terminal;
 mod third_party;
 /// As the scenarios wait.
 #[path = "../../../../tests/src/wait.rs"]

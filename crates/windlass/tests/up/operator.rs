@@ -23,7 +23,7 @@ use crate::{
 
 const ACCOUNT: &str = "system:serviceaccount:windlass-system:windlass";
 
-async fn create_service(client: &Client, name: &str) -> Api<ZerfooInferenceService> {
+pub(crate) async fn create_service(client: &Client, name: &str) -> Api<ZerfooInferenceService> {
     let spec: ZerfooInferenceServiceSpec =
         serde_json::from_value(json!({"modelRef": "llama-3-8b-q4", "replicas": 1})).unwrap();
     let services: Api<ZerfooInferenceService> = Api::default_namespaced(client.clone());

@@ -18,7 +18,10 @@ use kube::{
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use tempfile::TempDir;
 
-use crate::wait::{self, DEADLINE};
+use crate::{
+    terminal::Terminal,
+    wait::{self, DEADLINE},
+};
 
 /// A home of its own for every test, so that none touches the user's.
 pub(crate) struct World {
@@ -89,10 +92,36 @@ impl World {
         self.start(command)
     }
 
-    fn start(&self, mut command: Command) -> Up {
+    /// The same, started by somebody who does not want to know of the ends of children.
+    pub(crate) fn up_unaware(&self, arguments: &[&str]) -> Up {
+        let mut command = self.in_world(Command::new("env"));
+        command
+            .args(["--ignore-signal=CHLD", env!("CARGO_BIN_EXE_windlass"), "up"])
+            .args(arguments);
+        self.start(command)
+    }
+
+    /// The same, with standard error on a terminal.
+    pub(crate) fn up_on(
+        &self,
+        terminal: &Terminal,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Up {
+        let mut command = self.command(&["up"]);
+        command.args(arguments).env("TERM", "xterm").env_remove("NO_COLOR");
+        command.envs(variables.iter().copied());
+        self.start_on(command, terminal.line())
+    }
+
+    fn start(&self, command: Command) -> Up {
+        let log = File::create(self.path("log")).unwrap();
+        self.start_on(command, log)
+    }
+
+    fn start_on(&self, mut command: Command, err: File) -> Up {
         let log = self.path("log");
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(File::create(&log).unwrap()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(err).spawn().unwrap();
         let lines = follow(child.stdout.take().unwrap());
         let mut up = Up { child, log, said: Vec::new() };
         while up.said.len() < 4 {

@@ -77,6 +77,12 @@ impl Reference {
         }
     }
 
+    /// A pattern for all versions of it.
+    pub(super) fn pattern(&self) -> String {
+        let any = if self.version.starts_with('@') { "@*" } else { ":*" };
+        format!("{}{any}", self.repository())
+    }
+
     /// What a pattern may describe: the whole, and the short form of names at the usual registry.
     pub(super) fn forms(&self) -> Vec<String> {
         let mut forms = vec![self.to_string()];

@@ -197,8 +197,8 @@ fn an_image_without_a_rule_says_what_to_add_and_where() {
     assert_eq!(
         error,
         format!(
-            "no rule maps image \"quay.io/a/b:v1\": add to {}: [[image]] match = \"quay.io/a/b:*\" \
-             argv = [\"/path/to/program\"]",
+            "no rule maps image \"quay.io/a/b:v1\"; add to {}:\n[[image]]\nmatch = \
+             \"quay.io/a/b:*\"\nargv = [\"/path/to/program\"]",
             file.display()
         )
     );
@@ -211,6 +211,23 @@ fn an_image_without_a_rule_says_what_to_add_and_where() {
         "Failed to apply default image tag \"UP\": couldn't parse image name \"UP\": invalid \
          reference format: repository name (library/UP) must be lowercase"
     );
+}
+
+#[test]
+fn the_lines_that_are_advised_are_a_rule_for_the_image() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("images.toml");
+    let digest = format!("quay.io/a/b@sha256:{}", "0".repeat(64));
+    let both = digest.replace('@', ":v1@");
+    for image in ["nginx", "a/b:1", "host:5000/a/b:v1", "localhost/a", &digest, &both] {
+        fs::write(&file, SAMPLE).unwrap();
+        let images = Images::new(&file, Vec::new(), Vec::new());
+        let advice = images.find(image, &[]).unwrap_err().to_string();
+        let (_, lines) = advice.split_once('\n').unwrap();
+        fs::write(&file, format!("{SAMPLE}\n{lines}\n")).unwrap();
+        let (rule, _) = images.find(image, &[]).unwrap();
+        assert_eq!(rule.argv, ["/path/to/program"], "{image}");
+    }
 }
 
 #[test]

@@ -233,6 +233,12 @@ impl Known {
         self.stop = Some(Stop { why: Why::Shutdown, by });
     }
 
+    /// The node stops, and nobody waits for it.
+    pub fn hurry(&mut self, now: Timestamp) {
+        self.stop = Some(Stop { why: Why::Shutdown, by: now });
+        self.hurried = true;
+    }
+
     /// The object is gone, and nobody waits for its containers any more.
     pub fn forsaken(&mut self, now: Timestamp) {
         let by = now + SignedDuration::from_secs(2);

@@ -78,11 +78,11 @@ fn stop(pod: &Pod, known: &mut Known, now: Timestamp, step: &mut Step) {
         return;
     }
     if let Some(last) = running(known, true).first() {
-        let by = known
-            .containers
-            .get(last)
-            .and_then(|known| known.stopping)
-            .unwrap_or_else(|| by.max(now + LEAST));
+        let told = known.containers.get(last).and_then(|known| known.stopping);
+        let by = match known.hurried {
+            true => by,
+            false => told.unwrap_or_else(|| by.max(now + LEAST)),
+        };
         end(known, last, by, step);
         return;
     }

@@ -12,16 +12,21 @@ use k8s_openapi::api::core::v1::Pod;
 use super::directory;
 use crate::{builtin::quantity::Quantity, node::places::Places};
 
-/// Removes all files of a pod. Done twice it does nothing.
+/// Removes all files of a pod, its secrets first. Done twice it does nothing.
 pub fn remove(places: &Places, uid: &str) -> io::Result<()> {
-    for dir in [places.pod(uid), places.private_pod(uid)] {
-        remove_all(&dir.map_err(io::Error::other)?)?;
-    }
-    Ok(())
+    let secrets = remove_private(places, uid);
+    // One that cannot be removed does not keep the other.
+    secrets.and(remove_all(&places.pod(uid).map_err(io::Error::other)?))
 }
 
-/// Whatever rights a process has taken from its files; links are not followed.
-pub(super) fn remove_all(path: &Path) -> io::Result<()> {
+/// Removes what only a pod that runs needs.
+pub fn remove_private(places: &Places, uid: &str) -> io::Result<()> {
+    remove_all(&places.private_pod(uid).map_err(io::Error::other)?)
+}
+
+/// Whatever rights a process has taken from its files; links are not followed. What is not there
+/// needs no removal.
+pub fn remove_all(path: &Path) -> io::Result<()> {
     match try_remove(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             open_up(path);

@@ -156,11 +156,11 @@ impl Worker {
         self.refresh = None;
         self.node.release(&self.uid());
         let (node, uid) = (self.node.clone(), self.uid());
-        let _ = spawn_blocking(move || {
-            let dir = node.shared.places.private_pod(&uid);
-            dir.map(std::fs::remove_dir_all)
-        })
-        .await;
+        let removed =
+            spawn_blocking(move || volumes::remove_private(&node.shared.places, &uid)).await;
+        if let Ok(Err(error)) = removed {
+            tracing::warn!(%error, "cannot remove the secrets of a pod");
+        }
     }
 
     /// The object is gone: so is everything of it.

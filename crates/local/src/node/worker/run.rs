@@ -66,8 +66,8 @@ impl Worker {
             }
         };
         record.process.clone_from(&running.process.identity);
-        if let (Some(group), Some(process)) = (&group, &record.process)
-            && let Err(error) = group.add(process.pid)
+        if let Some(group) = &group
+            && let Some(Err(error)) = running.process.hold(|pid| group.add(pid.as_raw_pid()))
         {
             tracing::warn!(%error, "cannot set the limits of a container");
         }

@@ -199,6 +199,25 @@ fn the_end_of_the_node_says_nothing_of_its_pods() {
 }
 
 #[test]
+fn who_is_in_a_hurry_gives_nobody_more_time() {
+    let mut life = Life::new(json!({
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 600,
+        "initContainers": [{"name": "s", "restartPolicy": "Always"}],
+        "containers": [{"name": "c"}],
+    }));
+    life.settle();
+    life.known.shut_down(&life.pod, life.now);
+    let stop = |container: &str, by| Action::Stop { container: container.into(), by };
+    assert_eq!(life.settle(), [stop("c", life.now + SignedDuration::from_secs(20))]);
+    life.after(5);
+    life.known.hurry(life.now);
+    assert_eq!(life.settle(), [stop("c", life.now)]);
+    life.end("c", 137);
+    assert_eq!(life.settle(), [stop("s", life.now)]);
+}
+
+#[test]
 fn a_hook_after_the_start_holds_the_start_back_and_may_fail() {
     let spec = json!({"containers": [
         {"name": "c", "lifecycle": {"postStart": {"exec": {"command": ["x"]}}}},

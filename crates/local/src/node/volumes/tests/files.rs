@@ -181,6 +181,18 @@ fn a_pod_is_removed_whatever_it_did_to_its_files() {
     assert!(remove(&node.places, "..").is_err());
 }
 
+#[test]
+fn secrets_go_even_if_the_rest_cannot() {
+    let node = Node::new();
+    let secret = node.places.private_pod(UID).unwrap();
+    fs::create_dir_all(&secret).unwrap();
+    let pods = node.places.pods();
+    let _ = fs::remove_dir_all(&pods);
+    fs::write(&pods, "in the way").unwrap();
+    assert!(remove(&node.places, UID).is_err());
+    assert!(!secret.exists());
+}
+
 /// Where `/v` of the only container leads.
 fn part(node: &Node, pod: &Pod) -> Result<PathBuf, String> {
     let all = node.set_up(pod)?;

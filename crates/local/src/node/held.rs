@@ -1,0 +1,45 @@
+//! Signals to a process that is held: its number may come to stand for another one, the hold does not.
+
+use rustix::{
+    io::{Errno, Result},
+    process::{Pid, Signal, kill_process},
+};
+
+pub(super) enum Held {
+    #[cfg(target_os = "linux")]
+    By(std::os::fd::OwnedFd),
+    /// Where the system cannot do it.
+    Number(Pid),
+}
+
+impl Held {
+    /// Whoever has this number now. What is known of it has to be asked again afterwards.
+    pub(super) fn of(pid: i32) -> Option<Self> {
+        let pid = Pid::from_raw(pid)?;
+        match open(pid) {
+            Ok(held) => Some(held),
+            // An old system, or one that does not let us.
+            Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => Some(Self::Number(pid)),
+            Err(_) => None,
+        }
+    }
+
+    /// It may have gone a moment ago, which is just as well.
+    pub(super) fn send(&self, signal: Signal) {
+        let _ = match self {
+            #[cfg(target_os = "linux")]
+            Self::By(held) => rustix::process::pidfd_send_signal(held, signal),
+            Self::Number(pid) => kill_process(*pid, signal),
+        };
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn open(pid: Pid) -> Result<Held> {
+    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).map(Held::By)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open(_: Pid) -> Result<Held> {
+    Err(Errno::NOSYS)
+}
