@@ -90,7 +90,9 @@ impl Mounts {
     }
 }
 
-/// What may stand beside a path without being part of it.
+/// What may stand beside a path without being part of it; in a script that is also what the shell reads.
+/// Otherwise `>/dev/termination-log;` would write to a file of the machine.
 fn is_border(letter: char) -> bool {
-    matches!(letter, '=' | ':' | ',' | '"' | '\'') || letter.is_whitespace()
+    matches!(letter, '=' | ':' | ',' | '"' | '\'' | ';' | '&' | '|' | '<' | '>' | '(' | ')' | '`')
+        || letter.is_whitespace()
 }
