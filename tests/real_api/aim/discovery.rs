@@ -31,7 +31,9 @@ async fn g18_an_image_is_asked_and_kserve_gets_a_runtime() {
     let container = &runtime["spec"]["containers"][0];
     assert_eq!(container["resources"]["limits"], json!({ "amd.com/gpu": "2" }));
     assert_eq!(runtime["metadata"]["ownerReferences"][0]["controller"], true);
-    let told = events(&space, "tiny").await;
+    // Events come after the status.
+    let is_over = |told: &Vec<String>| told.iter().any(|told| told == "DiscoverySucceeded");
+    let told = eventually("the last event", || events(&space, "tiny"), is_over).await;
     for reason in ["RuntimeConfigResolved", "DiscoveryStarted", "DiscoverySucceeded"] {
         assert_eq!(told.iter().filter(|told| *told == reason).count(), 1, "{reason}: {told:?}");
     }
