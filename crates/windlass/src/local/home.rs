@@ -4,7 +4,7 @@ use std::{
     env,
     ffi::OsString,
     fs,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{self, Path, PathBuf},
 };
 
@@ -96,6 +96,7 @@ impl Home {
         sweep::sweep(&env::temp_dir());
         let temporary = tempfile::Builder::new()
             .prefix(PREFIX)
+            .permissions(fs::Permissions::from_mode(0o700))
             .tempdir()
             .context("cannot make a temporary directory")?;
         let path = path::absolute(temporary.path())?;

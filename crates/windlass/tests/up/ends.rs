@@ -1,6 +1,6 @@
 use std::{
     fs,
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::Path,
     time::{Duration, Instant},
 };
@@ -81,6 +81,8 @@ async fn what_a_killed_ephemeral_one_leaves_is_swept_by_the_next() {
     create(&up, "left", "sh:1", "exec sleep 4613").await;
     until_lives(&world, "4613").await;
     let dir = up.kubeconfig().parent().unwrap().to_owned();
+    let mode = fs::metadata(&dir).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o700, "nobody else looks into it");
     up.kill();
     assert!(lives(&world, "4613") && dir.exists());
     // Others' directories that look alike: of somebody else's making, or one that is to stay.
