@@ -108,7 +108,7 @@ pub(super) enum Ours<'a> {
     No,
 }
 
-/// Pickers of pools that are still there are those of `before`.
+/// Pickers of pools that are still there and choose as they did are those of `before`.
 pub fn assemble(
     listed: &Listed,
     around: &Around<'_>,
@@ -134,10 +134,16 @@ pub fn assemble(
     let endpoints: Vec<_> =
         pools.map(|(key, object)| (key.clone(), members(object, &around.pods))).collect();
     let pool = |(key, members): &(PoolKey, Vec<Endpoint>)| {
-        let picker = before.pools.get(key).map(|pool| pool.picker.clone());
+        let object = listed.pools.get(key);
+        let config = object.and_then(|object| listed.configs.get(&config_of(object))).cloned();
+        let same = before.pools.get(key).filter(|pool| pool.config == config);
         let pool = Pool {
-            picker: picker.unwrap_or_else(|| picker_of(key)),
-            fails_open: listed.pools.get(key).is_some_and(|object| object.fails_open),
+            picker: match same {
+                Some(pool) => pool.picker.clone(),
+                None => picker_of(key, config.as_deref()),
+            },
+            config,
+            fails_open: object.is_some_and(|object| object.fails_open),
             endpoints: members.iter().map(|member| member.address).collect(),
         };
         (key.clone(), pool)
@@ -316,7 +322,8 @@ fn from_slices(
     own.flat_map(addresses).collect()
 }
 
-/// Queue, cache and prefix decide; pods that only prefill are not asked by clients.
+/// Queue, cache and prefix decide; pods that only prefill are not asked by clients. The second best is
+/// for when the best cannot be reached.
 const PICKER: &str = "
 apiVersion: inference.networking.x-k8s.io/v1alpha1
 kind: EndpointPickerConfig
@@ -325,6 +332,9 @@ plugins:
 - type: queue-scorer
 - type: kv-cache-utilization-scorer
 - type: prefix-cache-scorer
+- type: max-score-picker
+  parameters:
+    maxNumOfEndpoints: 2
 schedulingProfiles:
 - name: default
   plugins:
@@ -335,13 +345,26 @@ schedulingProfiles:
     weight: 2
   - pluginRef: prefix-cache-scorer
     weight: 3
+  - pluginRef: max-score-picker
 ";
 
 static CONFIG: LazyLock<Config> = LazyLock::new(|| Config::parse(PICKER).unwrap_or_default());
 
-fn picker_of(key: &PoolKey) -> Picker {
+/// Where a pool's picker, if it ran on its own, would have its configuration.
+fn config_of(pool: &PoolObject) -> Key {
+    (pool.meta.namespace.clone(), format!("{}-config", pool.picker.name))
+}
+
+fn picker_of(key: &PoolKey, config: Option<&str>) -> Picker {
+    let said = config.and_then(|text| match Config::parse(text) {
+        Ok(config) => Some(config),
+        Err(error) => {
+            tracing::warn!(pool = key.name, %error, "the pool is picked from in the usual way");
+            None
+        }
+    });
     let settings = PickerSettings { pool: key.name.clone(), ..PickerSettings::default() };
-    Picker::new(CONFIG.clone(), settings)
+    Picker::new(said.unwrap_or_else(|| CONFIG.clone()), settings)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     net::SocketAddr,
+    sync::Arc,
 };
 
 use super::route::Backend;
@@ -39,6 +40,8 @@ pub struct Service {
 #[derive(Clone)]
 pub struct Pool {
     pub picker: Picker,
+    /// What the picker was made of, if somebody has said how it should choose.
+    pub config: Option<Arc<str>>,
     /// Whether any ready endpoint will do where the picker cannot choose.
     pub fails_open: bool,
     pub endpoints: Vec<SocketAddr>,

@@ -23,10 +23,12 @@ pub enum Kind {
     Pool,
     /// Of the group before it had its final name.
     EarlyPool,
+    /// A ConfigMap by which an endpoint picker chooses.
+    Config,
 }
 
 impl Kind {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Namespace,
         Self::Route,
         Self::Gateway,
@@ -34,11 +36,22 @@ impl Kind {
         Self::Grant,
         Self::Pool,
         Self::EarlyPool,
+        Self::Config,
     ];
+
+    /// Whether it is part of Kubernetes, and so always there.
+    pub fn is_builtin(self) -> bool {
+        matches!(self, Self::Namespace | Self::Config)
+    }
+
+    /// The labels of those that matter, if not all do.
+    pub fn selector(self) -> Option<&'static str> {
+        (self == Self::Config).then_some("app.kubernetes.io/component=epp")
+    }
 
     pub fn group(self) -> &'static str {
         match self {
-            Self::Namespace => "",
+            Self::Namespace | Self::Config => "",
             Self::Route | Self::Gateway | Self::Class | Self::Grant => GROUP,
             Self::Pool => POOLS[0],
             Self::EarlyPool => POOLS[1],
@@ -48,7 +61,7 @@ impl Kind {
     /// The first that is served is watched.
     pub fn versions(self) -> &'static [&'static str] {
         match self {
-            Self::Namespace | Self::Pool => &["v1"],
+            Self::Namespace | Self::Config | Self::Pool => &["v1"],
             Self::Route | Self::Gateway | Self::Class => &["v1", "v1beta1"],
             Self::Grant => &["v1beta1", "v1"],
             Self::EarlyPool => &["v1alpha2"],
@@ -63,6 +76,7 @@ impl Kind {
             Self::Class => "GatewayClass",
             Self::Grant => "ReferenceGrant",
             Self::Pool | Self::EarlyPool => "InferencePool",
+            Self::Config => "ConfigMap",
         }
     }
 
@@ -74,6 +88,7 @@ impl Kind {
             Self::Class => "gatewayclasses",
             Self::Grant => "referencegrants",
             Self::Pool | Self::EarlyPool => "inferencepools",
+            Self::Config => "configmaps",
         }
     }
 }
@@ -150,6 +165,8 @@ pub struct Listed {
     pub classes: BTreeMap<String, ClassObject>,
     pub grants: BTreeMap<Key, Vec<Grant>>,
     pub pools: BTreeMap<PoolKey, PoolObject>,
+    /// The texts of the first file of each.
+    pub configs: BTreeMap<Key, Arc<str>>,
 }
 
 impl Listed {
@@ -176,6 +193,11 @@ impl Listed {
                 let key = pool_key(kind, &meta.namespace, &meta.name);
                 self.pools.insert(key, PoolObject::new(meta, &spec, status));
             }
+            Kind::Config => {
+                let files = object.get("data").and_then(Value::as_object);
+                let text = files.and_then(|files| files.values().next()).and_then(Value::as_str);
+                self.configs.insert(key, text.unwrap_or_default().into());
+            }
         }
     }
 
@@ -190,6 +212,7 @@ impl Listed {
             Kind::Pool | Kind::EarlyPool => {
                 self.pools.remove(&pool_key(kind, namespace, name));
             }
+            Kind::Config => drop(self.configs.remove(&key)),
         }
     }
 
@@ -202,6 +225,7 @@ impl Listed {
             Kind::Gateway => self.gateways.retain(|key, _| listed(key)),
             Kind::Class => self.classes.retain(|name, _| is_there("", name)),
             Kind::Grant => self.grants.retain(|key, _| listed(key)),
+            Kind::Config => self.configs.retain(|key, _| listed(key)),
             Kind::Pool | Kind::EarlyPool => self
                 .pools
                 .retain(|key, _| key.group != kind.group() || is_there(&key.namespace, &key.name)),

@@ -304,7 +304,7 @@ async fn pick(
     let rest = |chunks: Vec<Bytes>| stream::resumed(chunks, body);
     match pool.picker.pick(&question) {
         Ok(picked) => Ok(Choice {
-            endpoints: picked.destinations,
+            endpoints: with_others(picked.destinations, pool),
             body: rest(match &picked.model_edit {
                 Some(edit) => edited(prompt.chunks(), edit),
                 None => prompt.chunks().to_vec(),
@@ -329,6 +329,16 @@ async fn pick(
             remove: Vec::new(),
         }),
     }
+}
+
+/// Where any ready endpoint will do, it will do as well where the chosen ones cannot be reached.
+fn with_others(mut chosen: Vec<SocketAddr>, pool: &Pool) -> Vec<SocketAddr> {
+    if pool.fails_open {
+        let mut others = shuffled(&pool.endpoints);
+        others.retain(|endpoint| !chosen.contains(endpoint));
+        chosen.extend(others);
+    }
+    chosen
 }
 
 /// The chunks with some bytes replaced.

@@ -55,8 +55,8 @@ pub(super) struct Flags {
     gateway_port: Option<u16>,
     /// Serve the HTTPRoutes of any Gateway, even of one that is missing
     #[arg(
-        long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
-        default_value_t = true, action = ArgAction::Set
+        long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", default_value_t = true, action = ArgAction::Set
     )]
     gateway_accept_any: bool,
 }

@@ -38,8 +38,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "MODE", default_value = "rbac")]
     authorization: Authorization,
 
-    /// Do without definitions of the kinds of Gateway API, its inference extension and KServe, which
-    /// are brought where there are none
+    /// Bring no definitions of kinds of the Gateway API, of its inference extension and of KServe
     #[arg(long)]
     no_third_party_kinds: bool,
 

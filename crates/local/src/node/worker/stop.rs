@@ -15,6 +15,9 @@ use crate::node::{
 
 /// What a process has after a hook that took all the time.
 const LEAST: Duration = Duration::from_secs(2);
+/// By then whoever sends requests to a pod that is deleted has heard of it. A program that is told to
+/// end at once would refuse what is still on its way.
+const HEARD: Duration = Duration::from_millis(100);
 
 impl Worker {
     /// By then at the latest. Asked again, it can only be sooner.
@@ -35,7 +38,16 @@ impl Worker {
         let hook = hooks.and_then(|hooks| hooks.pre_stop.clone());
         let (process, target) = (live.process.clone(), live.target.clone());
         let mailbox = self.mailbox.clone();
-        live.tasks.spawn(stop(process, hook, target, deadline, mailbox));
+        let is_deleted = self.pod.metadata.deletion_timestamp.is_some();
+        let first = if is_deleted { HEARD } else { Duration::ZERO };
+        live.tasks.spawn(async move {
+            let mut patience = deadline.clone();
+            tokio::select! {
+                () = sleep(first) => {}
+                () = over(&mut patience) => {}
+            }
+            stop(process, hook, target, deadline, mailbox).await;
+        });
     }
 }
 

@@ -201,7 +201,7 @@ fn routes_count_by_whose_gateway_they_hang_on() {
 #[test]
 fn the_usual_picker_leaves_prefill_alone() {
     let key = PoolKey { group: String::new(), namespace: "ns".into(), name: "p".into() };
-    let picker = picker_of(&key);
+    let picker = picker_of(&key, None);
     let role = |role: &str| BTreeMap::from([("llm-d.ai/role".to_owned(), role.to_owned())]);
     let (prefill, decode) = (role("prefill"), role("decode"));
     let pods = [pod("p", "127.64.0.1", &prefill), pod("d", "127.64.0.2", &decode)];
@@ -224,6 +224,38 @@ fn the_usual_picker_leaves_prefill_alone() {
             now,
         };
         let picked = picker.pick(&request).unwrap_or_else(|refused| panic!("{refused}"));
-        assert_eq!(picked.destinations[0].to_string(), "127.64.0.2:8000");
+        let destinations: Vec<_> = picked.destinations.iter().map(ToString::to_string).collect();
+        assert_eq!(destinations, ["127.64.0.2:8000"]);
+    }
+}
+
+#[test]
+fn a_pool_is_picked_from_as_the_configuration_of_its_picker_says() {
+    let refer = json!({ "group": POOLS[0], "kind": "InferencePool", "name": "p" });
+    let spec = json!({ "endpointPickerRef": { "name": "p-epp" } });
+    let mut listed = listed(&[to(refer), (Kind::Pool, "ns/p", spec)]);
+    let mut before = Backends::default();
+    let random = "apiVersion: inference.networking.x-k8s.io/v1alpha1\nkind: \
+                  EndpointPickerConfig\nplugins:\n- type: random-picker\n";
+    let configs = [(None, true), (Some(random), true), (Some(random), false), (Some("x"), true)];
+    for (config, is_new) in configs {
+        if let Some(text) = config {
+            let metadata = json!({ "namespace": "ns", "name": "p-epp-config" });
+            listed.put(Kind::Config, json!({ "metadata": metadata, "data": { "a.yaml": text } }));
+        }
+        let assembled = assemble(&listed, &Around::default(), SETTINGS, &before);
+        let (key, pool) = assembled.routing.backends.pools.iter().next().unwrap();
+        assert_eq!(pool.config.as_deref(), config);
+        let mark = Endpoint {
+            namespace: String::new(),
+            name: String::new(),
+            address: SETTINGS.address,
+            metrics: SETTINGS.address,
+            labels: BTreeMap::new(),
+        };
+        assert_eq!(pool.picker.endpoints().is_empty(), is_new, "{config:?}");
+        pool.picker.set_endpoints(vec![mark]);
+        assert_eq!(key.name, "p");
+        before = assembled.routing.backends;
     }
 }

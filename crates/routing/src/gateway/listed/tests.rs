@@ -93,8 +93,9 @@ fn what_goes_is_forgotten_and_nothing_else() {
             + listed.classes.len()
             + listed.grants.len()
             + listed.pools.len()
+            + listed.configs.len()
     };
-    let mut left = 14;
+    let mut left = 16;
     for kind in Kind::ALL {
         listed.remove(kind, "", "a");
         left -= 1;

@@ -33,7 +33,9 @@ pub(super) async fn run(client: &Client, known: &Arc<Known>) {
         tasks: JoinSet::new(),
         running: BTreeMap::new(),
     };
-    watches.begin(Kind::Namespace).await;
+    for kind in Kind::ALL.into_iter().filter(|kind| kind.is_builtin()) {
+        watches.begin(kind).await;
+    }
     // Without their content: definitions are large, and only their names are of interest.
     let definitions: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client.clone());
     let mut changes = watcher(definitions, watcher::Config::default()).default_backoff().boxed();
@@ -54,7 +56,7 @@ pub(super) async fn run(client: &Client, known: &Arc<Known>) {
             }
             Ok(Event::Init) => listed.clear(),
             Ok(Event::InitDone) => {
-                let defined = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Namespace);
+                let defined = Kind::ALL.into_iter().filter(|kind| !kind.is_builtin());
                 defined.filter(|kind| !listed.contains(kind)).for_each(|kind| watches.end(kind));
             }
             Err(error) => tracing::warn!(%error, "cannot watch definitions"),
@@ -64,7 +66,8 @@ pub(super) async fn run(client: &Client, known: &Arc<Known>) {
 
 fn kind_of(definition: &str) -> Option<Kind> {
     let (plural, group) = definition.split_once('.')?;
-    Kind::ALL.into_iter().find(|kind| kind.plural() == plural && kind.group() == group)
+    let is_it = |kind: &Kind| kind.plural() == plural && kind.group() == group;
+    Kind::ALL.into_iter().find(is_it)
 }
 
 pub(super) fn resource(kind: Kind, version: &str) -> ApiResource {
@@ -117,7 +120,9 @@ impl Watches {
 async fn watch(client: Client, known: Arc<Known>, kind: Kind, version: &'static str) {
     let resource = resource(kind, version);
     let api: Api<DynamicObject> = Api::all_with(client, &resource);
-    let mut events = watcher(api.clone(), watcher::Config::default()).default_backoff().boxed();
+    let label_selector = kind.selector().map(str::to_owned);
+    let config = watcher::Config { label_selector, ..watcher::Config::default() };
+    let mut events = watcher(api.clone(), config).default_backoff().boxed();
     let mut names = BTreeSet::new();
     while let Some(event) = events.next().await {
         match event {

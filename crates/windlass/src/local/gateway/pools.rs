@@ -1,6 +1,6 @@
 //! The pickers of pools: whom they choose from, and how busy those are.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use tokio::task::{AbortHandle, JoinSet};
 use windlass_routing::{
@@ -15,14 +15,15 @@ const IDLE: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(super) struct Pools {
     tasks: JoinSet<()>,
-    read: HashMap<PoolKey, AbortHandle>,
+    /// With what their pickers were made of.
+    read: HashMap<PoolKey, (Option<Arc<str>>, AbortHandle)>,
 }
 
 impl Pools {
     pub(super) fn set(&mut self, assembled: &Assembled) {
         let pools = &assembled.routing.backends.pools;
-        self.read.retain(|key, task| {
-            let stays = pools.contains_key(key);
+        self.read.retain(|key, (config, task)| {
+            let stays = pools.get(key).is_some_and(|pool| pool.config == *config);
             if !stays {
                 task.abort();
             }
@@ -34,7 +35,8 @@ impl Pools {
             pool.picker.set_endpoints(endpoints.clone());
             self.read.entry(key.clone()).or_insert_with(|| {
                 let settings = Settings { idle: IDLE, ..Settings::default() };
-                self.tasks.spawn(scrape::run(pool.picker.clone(), settings))
+                let reading = scrape::run(pool.picker.clone(), settings);
+                (pool.config.clone(), self.tasks.spawn(reading))
             });
         }
     }
