@@ -7,6 +7,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stderr,
     reason = "helpers of tests; clippy exempts only the test functions themselves"
 )]
 

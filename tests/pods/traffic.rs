@@ -178,7 +178,7 @@ impl Load {
         let answered = Arc::new(AtomicU64::new(0));
         let client = |at: usize| {
             let client = Client::new(target);
-            tokio::spawn(work(client, at % 2 == 0, stop.clone(), answered.clone()))
+            tokio::spawn(work(client, at.is_multiple_of(2), stop.clone(), answered.clone()))
         };
         Self { clients: (0..clients).map(client).collect(), stop, answered }
     }

@@ -14,7 +14,7 @@ use http_body_util::StreamBody;
 use hyper::{body::Frame, body::Incoming, server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpListener;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
 use crate::{Outcome, arguments::Arguments};
 
@@ -37,19 +37,16 @@ pub(crate) async fn run(arguments: &Arguments, stop: CancellationToken) -> Outco
 }
 
 async fn answer_probes(listener: TcpListener, stop: CancellationToken) {
-    let connections = TaskTracker::new();
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         let Ok((stream, _)): Result<(_, SocketAddr), _> = accepted else { continue };
         let stop = stop.clone();
-        connections.spawn(async move {
+        tokio::spawn(async move {
             let connection = http2::Builder::new(TokioExecutor::new())
                 .serve_connection(TokioIo::new(stream), service_fn(healthy));
             // Probes come again if one is lost.
             let _ = stop.run_until_cancelled(connection).await;
         });
     }
-    connections.close();
-    connections.wait().await;
 }
 
 async fn healthy(_: Request<Incoming>) -> Result<Response<Body>, Infallible> {
