@@ -1,0 +1,21 @@
+//! Models as OCI artifacts: what stands in a Kitfile becomes layers, a config and a manifest.
+//!
+//! `kitfile` (what the user wrote) and `context` (which files there are) → `layer` (the bytes of each
+//! layer, known before they are read) → `manifest` (ModelKit or ModelPack). Equal input gives equal
+//! bytes, whoever packs it and when.
+
+pub mod context;
+pub mod digest;
+pub mod ignore;
+pub mod kitfile;
+pub mod layer;
+pub mod manifest;
+pub mod pack;
+pub mod reference;
+pub mod tar;
+
+mod json;
+
+pub use digest::Digest;
+pub use kitfile::Kitfile;
+pub use reference::Reference;
