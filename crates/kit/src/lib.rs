@@ -4,6 +4,7 @@
 //! layer, known before they are read) → `manifest` (ModelKit or ModelPack). Equal input gives equal
 //! bytes, whoever packs it and when.
 
+pub mod classify;
 pub mod context;
 pub mod digest;
 pub mod ignore;

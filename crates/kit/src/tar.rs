@@ -1,5 +1,7 @@
 //! The headers of layer tars. Their bytes are fixed: equal files give equal layers everywhere.
 
+pub mod read;
+
 /// Of the archive's parts; everything is a multiple of it.
 pub const BLOCK: usize = 512;
 /// What no octal number of the size field can say any more.
