@@ -13,6 +13,7 @@ pub mod layer;
 pub mod manifest;
 pub mod pack;
 pub mod reference;
+pub mod registry;
 pub mod tar;
 
 mod json;

@@ -167,23 +167,27 @@ fn check_registry(registry: &str) -> Result<&str, Error> {
     }
 }
 
-/// Components of lower-case words, joined by a dot, one or two underscores, or any number of dashes.
 fn check_repository(name: &str) -> Result<&str, Error> {
     if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return Err(Error::UpperCase(name.to_owned()));
     }
-    let is_component = |component: &str| {
-        let is_word = |c: char| matches!(c, 'a'..='z' | '0'..='9');
-        let joints = component.split(is_word).filter(|joint| !joint.is_empty());
-        let joined = |joint: &str| {
-            matches!(joint, "." | "_" | "__") || joint.bytes().all(|byte| byte == b'-')
-        };
-        component.starts_with(is_word) && component.ends_with(is_word) && { joints }.all(joined)
-    };
-    match name == UNNAMED || name.len() <= 255 && name.split('/').all(is_component) {
+    match name == UNNAMED || is_repository(name) {
         true => Ok(name),
         false => Err(Error::Repository(name.to_owned())),
     }
+}
+
+/// Components of lower-case words, joined by a dot, one or two underscores, or any number of dashes.
+pub(crate) fn is_repository(name: &str) -> bool {
+    let is_component = |component: &str| {
+        let is_word = |c: char| matches!(c, 'a'..='z' | '0'..='9');
+        let mut joints = component.split(is_word).filter(|joint| !joint.is_empty());
+        let joined = |joint: &str| {
+            matches!(joint, "." | "_" | "__") || joint.bytes().all(|byte| byte == b'-')
+        };
+        component.starts_with(is_word) && component.ends_with(is_word) && joints.all(joined)
+    };
+    name.len() <= 255 && name.split('/').all(is_component)
 }
 
 #[cfg(test)]
