@@ -14,9 +14,11 @@ pub mod manifest;
 pub mod pack;
 pub mod reference;
 pub mod registry;
+pub mod store;
 pub mod tar;
 
 mod json;
+mod whole;
 
 pub use digest::Digest;
 pub use kitfile::Kitfile;

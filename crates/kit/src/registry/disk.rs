@@ -10,7 +10,11 @@ use serde::{Deserialize, Serialize};
 use tokio::{sync::RwLock, task::spawn_blocking};
 
 use super::route::Name;
-use crate::{Digest, reference::Tag};
+use crate::{
+    Digest,
+    reference::Tag,
+    whole::{make_parent, sync_parent, write},
+};
 
 pub(super) struct Disk {
     root: PathBuf,
@@ -189,26 +193,6 @@ fn walk(place: &Path, name: &str, into: &mut BTreeSet<Name>) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Written beside its place and moved there, so that nobody sees a part of it.
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    use std::io::Write;
-    make_parent(path)?;
-    let parent = path.parent().unwrap_or(path);
-    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(parent)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    sync_parent(path)
-}
-
-fn make_parent(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), fs::create_dir_all)
-}
-
-fn sync_parent(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |parent| fs::File::open(parent)?.sync_all())
 }
 
 async fn names(folder: PathBuf) -> io::Result<Vec<String>> {

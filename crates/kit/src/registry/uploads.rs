@@ -22,7 +22,7 @@ use super::{
     route::{Id, Name, Query, digest},
     set,
 };
-use crate::Digest;
+use crate::{Digest, digest::HashWriter};
 
 /// Gathered before it is hashed and written.
 const PIECE: usize = 1 << 20;
@@ -81,9 +81,9 @@ impl Uploads {
         let path = self.path(id);
         let read = blocking(move || {
             let mut file = fs::OpenOptions::new().read(true).write(true).open(path)?;
-            let mut hash = Sha256::new();
-            let size = io::copy(&mut file, &mut HashWriter(&mut hash))?;
-            Ok(Open { file, hash, size })
+            let mut hash = HashWriter::default();
+            let size = io::copy(&mut file, &mut hash)?;
+            Ok(Open { file, hash: hash.0, size })
         });
         let read = disk::found(read.await)?.ok_or_else(Refused::upload)?;
         let open = Arc::new(Turn::new(read));
@@ -92,19 +92,6 @@ impl Uploads {
 
     fn forget(&self, id: &Id) {
         self.known().remove(id.as_str());
-    }
-}
-
-struct HashWriter<'a>(&'a mut Sha256);
-
-impl io::Write for HashWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 
