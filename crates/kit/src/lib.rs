@@ -16,6 +16,7 @@ pub mod reference;
 pub mod registry;
 pub mod store;
 pub mod tar;
+pub mod unpack;
 
 mod json;
 mod whole;
