@@ -2,7 +2,8 @@
 
 use std::{
     fs,
-    io::{self, Read},
+    io::{self, Read, Seek, SeekFrom},
+    sync::Arc,
 };
 
 use crate::{
@@ -23,7 +24,7 @@ pub enum Format {
 pub struct Layer {
     pub entry: Entry,
     pub format: Format,
-    pub files: Vec<File>,
+    pub files: Arc<[File]>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +57,7 @@ fn layer(
         Type::Directory => is_own(&file.name) || path.is_below(&file.name),
         Type::File => is_own(&file.name),
     };
-    let files: Vec<File> = context.files.iter().filter(is_in).cloned().collect();
+    let files: Arc<[File]> = context.files.iter().filter(is_in).cloned().collect();
     let is_there = path.is_whole() || files.iter().any(|file| path.contains(&file.name));
     let link = context.skipped.iter().find(|name| is_own(name));
     if !is_there {
@@ -94,12 +95,20 @@ impl Layer {
         self.files.iter().filter(|file| file.type_ == Type::File)
     }
 
-    pub fn read(&self) -> Reader<'_> {
-        let end = match self.format {
-            Format::Tar => tar::END.to_vec(),
-            Format::Raw => Vec::new(),
-        };
-        Reader { format: self.format, files: self.files.iter(), end: Some(end), part: Part::None }
+    pub fn read(&self) -> Reader {
+        self.read_from(0)
+    }
+
+    /// What stands before this byte is not even opened.
+    pub fn read_from(&self, from: u64) -> Reader {
+        Reader {
+            format: self.format,
+            files: self.files.clone(),
+            next: 0,
+            is_ending: false,
+            part: Part::None,
+            skip: from,
+        }
     }
 }
 
@@ -108,57 +117,90 @@ fn header(file: &File) -> Header<'_> {
 }
 
 /// The bytes of a layer. A file that has another size than before is an error.
-pub struct Reader<'a> {
+pub struct Reader {
     format: Format,
-    files: std::slice::Iter<'a, File>,
-    /// Gone once it is under way.
-    end: Option<Vec<u8>>,
-    part: Part<'a>,
+    files: Arc<[File]>,
+    next: usize,
+    is_ending: bool,
+    part: Part,
+    /// What is still to be passed over.
+    skip: u64,
 }
 
-enum Part<'a> {
+enum Part {
     None,
-    Bytes { bytes: Vec<u8>, at: usize, then: Option<&'a File> },
-    File { open: fs::File, file: &'a File, left: u64 },
+    Bytes { bytes: Vec<u8>, at: usize, then: Option<usize> },
+    File { open: fs::File, number: usize, left: u64 },
 }
 
-impl<'a> Reader<'a> {
+impl Reader {
     /// What follows the part that has ended.
-    fn advance(&mut self, ended: Part<'a>) -> io::Result<bool> {
+    fn advance(&mut self, ended: Part) -> io::Result<bool> {
         self.part = match ended {
-            Part::Bytes { then: Some(file), .. } => {
-                Part::File { open: open(file)?, file, left: file.size }
-            }
-            Part::File { file, mut open, .. } => {
+            Part::Bytes { then: Some(number), .. } => self.content(number)?,
+            Part::File { mut open, number, .. } => {
                 if open.read(&mut [0])? != 0 {
-                    return Err(changed(file));
+                    return Err(self.changed(number));
                 }
-                let padding = match self.format {
-                    Format::Tar => tar::padding(file.size),
-                    Format::Raw => 0,
-                };
-                Part::Bytes { bytes: vec![0; padding], at: 0, then: None }
+                self.padding(number)
             }
-            Part::Bytes { then: None, .. } | Part::None => match self.files.next() {
+            Part::Bytes { then: None, .. } | Part::None => match self.files.get(self.next) {
                 Some(file) => {
                     let bytes = match self.format {
                         Format::Tar => header(file).blocks(),
                         Format::Raw => Vec::new(),
                     };
-                    let then = (file.type_ == Type::File).then_some(file);
+                    let then = (file.type_ == Type::File).then_some(self.next);
+                    self.next += 1;
                     Part::Bytes { bytes, at: 0, then }
                 }
-                None => match self.end.take() {
-                    Some(bytes) => Part::Bytes { bytes, at: 0, then: None },
-                    None => return Ok(false),
-                },
+                None if self.is_ending => return Ok(false),
+                None => {
+                    self.is_ending = true;
+                    let bytes = match self.format {
+                        Format::Tar => tar::END.to_vec(),
+                        Format::Raw => Vec::new(),
+                    };
+                    Part::Bytes { bytes, at: 0, then: None }
+                }
             },
         };
+        if let Part::Bytes { bytes, at, .. } = &mut self.part {
+            *at = usize::try_from(self.skip).unwrap_or(usize::MAX).min(bytes.len());
+            self.skip -= *at as u64;
+        }
         Ok(true)
+    }
+
+    fn content(&mut self, number: usize) -> io::Result<Part> {
+        let Some(file) = self.files.get(number) else { return Ok(Part::None) };
+        let skipped = self.skip.min(file.size);
+        self.skip -= skipped;
+        if skipped > 0 && skipped == file.size {
+            return Ok(self.padding(number));
+        }
+        let mut open = open(file)?;
+        open.seek(SeekFrom::Start(skipped))?;
+        Ok(Part::File { open, number, left: file.size - skipped })
+    }
+
+    fn padding(&self, number: usize) -> Part {
+        let size = self.files.get(number).map_or(0, |file| file.size);
+        let padding = match self.format {
+            Format::Tar => tar::padding(size),
+            Format::Raw => 0,
+        };
+        Part::Bytes { bytes: vec![0; padding], at: 0, then: None }
+    }
+
+    fn changed(&self, number: usize) -> io::Error {
+        let place = self.files.get(number).map(|file| file.place.display().to_string());
+        let place = place.unwrap_or_default();
+        io::Error::other(format!("{place} has changed while it was packed"))
     }
 }
 
-impl Read for Reader<'_> {
+impl Read for Reader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);
@@ -170,11 +212,12 @@ impl Read for Reader<'_> {
                     *at += count;
                     return Ok(count);
                 }
-                Part::File { open, file, left } if *left > 0 => {
+                Part::File { open, number, left } if *left > 0 => {
                     let room = usize::try_from(*left).unwrap_or(usize::MAX).min(buffer.len());
                     let count = open.read(&mut buffer[..room])?;
                     if count == 0 {
-                        return Err(changed(file));
+                        let number = *number;
+                        return Err(self.changed(number));
                     }
                     *left -= count as u64;
                     return Ok(count);
@@ -194,10 +237,6 @@ fn open(file: &File) -> io::Result<fs::File> {
     fs::File::open(&file.place).map_err(|error| {
         io::Error::new(error.kind(), format!("cannot open {}: {error}", file.place.display()))
     })
-}
-
-fn changed(file: &File) -> io::Error {
-    io::Error::other(format!("{} has changed while it was packed", file.place.display()))
 }
 
 #[cfg(test)]

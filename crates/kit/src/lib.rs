@@ -14,6 +14,7 @@ pub mod manifest;
 pub mod pack;
 pub mod reference;
 pub mod registry;
+pub mod remote;
 pub mod store;
 pub mod tar;
 pub mod unpack;

@@ -13,7 +13,7 @@ fn names(files: &[&str], kitfile: &str) -> Vec<Vec<String>> {
     let context = Context::read(folder.path(), Links::Skip).unwrap();
     let entries = Kitfile::from_yaml(kitfile).unwrap().entries().unwrap();
     let layers = split(&context, &entries, Format::Tar).unwrap();
-    let names = |layer: Layer| layer.files.into_iter().map(|file| file.name).collect();
+    let names = |layer: Layer| layer.files.iter().map(|file| file.name.clone()).collect();
     layers.into_iter().map(names).collect()
 }
 
@@ -80,6 +80,14 @@ fn the_size_is_known_before_a_byte_is_read() {
             let layer = split(&context, &kitfile.entries().unwrap(), format).unwrap().remove(0);
             let read = io::copy(&mut layer.read(), &mut io::sink()).unwrap();
             assert_eq!(read, layer.size(), "{path} {format:?}");
+            let mut whole = Vec::new();
+            layer.read().read_to_end(&mut whole).unwrap();
+            for from in [0, 1, 511, 512, 513, 1024, 1500, layer.size()] {
+                let mut rest = Vec::new();
+                layer.read_from(from).read_to_end(&mut rest).unwrap();
+                let from = usize::try_from(from).unwrap().min(whole.len());
+                assert_eq!(rest, whole[from..], "{path} {format:?} from {from}");
+            }
         }
     }
 }
