@@ -12,6 +12,8 @@ pub mod kitfile;
 pub mod layer;
 pub mod manifest;
 pub mod pack;
+pub mod pull;
+pub mod push;
 pub mod reference;
 pub mod registry;
 pub mod remote;

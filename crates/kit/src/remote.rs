@@ -19,7 +19,7 @@ mod upload;
 
 pub use credentials::Credential;
 pub use source::Source;
-pub use upload::Progress;
+pub use upload::{Progress, Upload};
 
 use auth::Auth;
 

@@ -98,6 +98,13 @@ impl Store {
         tempfile::Builder::new().prefix("layer-").tempfile_in(&folder).map_err(at(&folder))
     }
 
+    /// Where a blob is while it comes from elsewhere. It stays there if that is cut.
+    pub fn partial(&self, digest: &Digest) -> Result<PathBuf, Error> {
+        let folder = self.storage().join("ingest");
+        fs::create_dir_all(&folder).map_err(at(&folder))?;
+        Ok(folder.join(digest.hex()))
+    }
+
     pub fn has(&self, digest: &Digest) -> bool {
         self.blob(digest).is_file()
     }
