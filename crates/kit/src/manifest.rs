@@ -8,6 +8,7 @@ use crate::{Digest, kitfile::Kind, layer::Format};
 
 pub mod model_kit;
 pub mod model_pack;
+pub mod read;
 
 pub const IMAGE_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub const FILE_PATH: &str = "org.cncf.model.filepath";

@@ -57,6 +57,8 @@ pub struct Expected {
     /// The file of a layer that is no archive.
     pub path: String,
     pub mode: u32,
+    /// The folder that the names of an archive begin in; empty for the target itself.
+    pub under: String,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -181,12 +183,16 @@ impl Work<'_> {
             if count > self.limits.entries {
                 return Err(Error::Entries(self.limits.entries));
             }
+            let name = match expected.under.as_str() {
+                "" => entry.name,
+                under => format!("{under}/{}", entry.name),
+            };
             match entry.type_ {
                 Type::Directory => {
-                    self.staged.directories.insert(entry.name, entry.mode);
+                    self.staged.directories.insert(name, entry.mode);
                 }
                 Type::File => {
-                    self.file(&entry.name, entry.mode, |piece| Ok(archive.read_content(piece)?))?;
+                    self.file(&name, entry.mode, |piece| Ok(archive.read_content(piece)?))?;
                 }
             }
         }

@@ -31,6 +31,7 @@ fn expected(bytes: &[u8], compression: Compression) -> Expected {
         compression,
         path: String::new(),
         mode: 0o644,
+        under: String::new(),
     }
 }
 
