@@ -12,12 +12,13 @@ mod blobs;
 mod challenge;
 pub mod credentials;
 mod manifests;
-mod retry;
+pub(crate) mod retry;
 mod send;
 mod source;
 mod upload;
 
 pub use credentials::Credential;
+pub(crate) use manifests::next_page;
 pub use source::Source;
 pub use upload::{Progress, Upload};
 
@@ -120,7 +121,7 @@ impl Remote {
             .map_err(|_| Error::Registry(registry.to_owned()))?;
         Ok(Self {
             inner: Arc::new(Inner {
-                http: client(settings)?,
+                http: client(settings, Redirects::Tell)?,
                 registry: registry.to_owned(),
                 base: std::sync::RwLock::new(base),
                 auth: Auth::new(registry, settings.credentials.clone()),
@@ -134,7 +135,15 @@ impl Remote {
     }
 }
 
-pub(crate) fn client(settings: &Settings) -> Result<reqwest::Client, Error> {
+/// What happens where a server sends us elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Redirects {
+    /// Without telling another host who we are.
+    Follow,
+    Tell,
+}
+
+pub(crate) fn client(settings: &Settings, redirects: Redirects) -> Result<reqwest::Client, Error> {
     // Whoever was first has chosen it; there is but one.
     drop(rustls::crypto::ring::default_provider().install_default());
     let read = |path: &PathBuf| {
@@ -145,6 +154,10 @@ pub(crate) fn client(settings: &Settings) -> Result<reqwest::Client, Error> {
         .connect_timeout(Duration::from_secs(15))
         .read_timeout(SILENCE)
         .tcp_nodelay(true)
+        .redirect(match redirects {
+            Redirects::Follow => reqwest::redirect::Policy::limited(10),
+            Redirects::Tell => reqwest::redirect::Policy::none(),
+        })
         .danger_accept_invalid_certs(!settings.verify_tls);
     if let Some(path) = &settings.ca_file {
         let authorities = reqwest::Certificate::from_pem_bundle(&read(path)?);

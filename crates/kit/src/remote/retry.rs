@@ -10,14 +10,14 @@ const LONGEST: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What may be otherwise the next time.
-pub(super) fn is_passing(status: StatusCode) -> bool {
+pub(crate) fn is_passing(status: StatusCode) -> bool {
     status == StatusCode::REQUEST_TIMEOUT
         || status == StatusCode::TOO_MANY_REQUESTS
         || status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
 }
 
 /// How long to wait after so many failures. `jitter` is from 0 to 255, so that not all come back at once.
-pub(super) fn wait(failures: u32, asked: Option<Duration>, jitter: u8) -> Option<Duration> {
+pub(crate) fn wait(failures: u32, asked: Option<Duration>, jitter: u8) -> Option<Duration> {
     if let Some(asked) = asked {
         return (asked <= PATIENCE).then_some(asked);
     }
@@ -29,7 +29,7 @@ pub(super) fn wait(failures: u32, asked: Option<Duration>, jitter: u8) -> Option
 }
 
 /// `Retry-After` in seconds; dates are not worth the trouble.
-pub(super) fn asked(header: Option<&str>) -> Option<Duration> {
+pub(crate) fn asked(header: Option<&str>) -> Option<Duration> {
     header.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs)
 }
 
