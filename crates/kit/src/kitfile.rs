@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::{Digest, Reference, json};
 
 mod path;
+mod yaml;
 
 pub use path::{Path, Unusable};
 
@@ -233,6 +234,17 @@ impl Kitfile {
             serde_json::from_slice(bytes).map_err(|error| Error::Syntax(error.to_string()))?;
         read.check()?;
         Ok(read)
+    }
+
+    /// As a user would have written it, without digests.
+    pub fn to_yaml(&self) -> Result<String, Error> {
+        let mut kitfile = self.clone();
+        for stored in kitfile.stored() {
+            (*stored.digest, *stored.diff_id) = (None, None);
+        }
+        let options = serde_saphyr::ser_options! { compact_list_indent: false };
+        serde_saphyr::to_string_with_options(&yaml::Written::from(&kitfile), options)
+            .map_err(|error| Error::Syntax(error.to_string()))
     }
 
     /// The bytes that digests are made of.

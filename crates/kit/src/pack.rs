@@ -1,11 +1,12 @@
 //! A directory and its Kitfile become an artifact.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 
 use sha2::{Digest as _, Sha256};
 
 use crate::{
     Digest, Kitfile,
+    digest::HashWriter,
     layer::{Format, Layer},
     manifest::{self, Artifact, Compression, Profile, RawFile, Stored, model_kit, model_pack},
 };
@@ -45,6 +46,86 @@ pub fn stored(layer: &Layer, digest: Digest) -> Stored {
         digest,
         size: layer.size(),
         file: raw.map(|file| RawFile { mode: file.mode & 0o777, size: file.size }),
+    }
+}
+
+/// Writes a layer, compressed unless it is a file as it is. Equal layers give equal bytes.
+pub fn write(layer: &Layer, compression: Compression, into: impl Write) -> io::Result<Stored> {
+    let compression = match layer.format {
+        Format::Tar => compression,
+        Format::Raw => Compression::None,
+    };
+    let mut plain = Tee { hash: HashWriter::default(), count: 0, into: io::sink() };
+    let mut out = Tee { hash: HashWriter::default(), count: 0, into };
+    match compression {
+        Compression::None => copy(layer, &mut out, None)?,
+        Compression::Gzip => gzip(layer, &mut out, &mut plain, flate2::Compression::new(6))?,
+        Compression::GzipFastest => gzip(layer, &mut out, &mut plain, flate2::Compression::new(1))?,
+        Compression::Zstd => {
+            let mut encoder = zstd::stream::write::Encoder::new(&mut out, 3)?;
+            encoder.include_checksum(true)?;
+            copy(layer, &mut encoder, Some(&mut plain))?;
+            encoder.finish()?;
+        }
+    }
+    out.flush()?;
+    let digest = Digest::finish(out.hash.0);
+    let diff_id = match compression {
+        Compression::None => digest.clone(),
+        _ => Digest::finish(plain.hash.0),
+    };
+    Ok(Stored { diff_id, size: out.count, compression, ..stored(layer, digest) })
+}
+
+fn gzip(
+    layer: &Layer,
+    out: &mut impl Write,
+    plain: &mut dyn Write,
+    level: flate2::Compression,
+) -> io::Result<()> {
+    // Neither a time nor a system in its header.
+    let mut encoder = flate2::GzBuilder::new().mtime(0).operating_system(255).write(out, level);
+    copy(layer, &mut encoder, Some(plain))?;
+    encoder.finish().map(drop)
+}
+
+fn copy(
+    layer: &Layer,
+    into: &mut impl Write,
+    mut beside: Option<&mut dyn Write>,
+) -> io::Result<()> {
+    let mut piece = vec![0; PIECE];
+    let mut reader = layer.read();
+    loop {
+        match reader.read(&mut piece)? {
+            0 => return Ok(()),
+            count => {
+                into.write_all(&piece[..count])?;
+                if let Some(beside) = &mut beside {
+                    beside.write_all(&piece[..count])?;
+                }
+            }
+        }
+    }
+}
+
+/// Hashes and counts what is written through it.
+struct Tee<W> {
+    hash: HashWriter,
+    count: u64,
+    into: W,
+}
+
+impl<W: Write> Write for Tee<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.into.write(bytes)?;
+        self.hash.write_all(&bytes[..count])?;
+        self.count += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.into.flush()
     }
 }
 

@@ -41,3 +41,18 @@ fn numbers_and_maps_become_what_go_makes_of_them() {
     let want = r#"{"manifestVersion":"1.0.0","package":{},"model":{"path":"m","parameters":{"big":1e+21,"hex":255,"list":["b","a"],"temp":0.5}}}"#;
     assert_eq!(String::from_utf8(bytes).unwrap(), want);
 }
+
+#[test]
+fn what_is_written_can_be_read_and_has_no_digests() {
+    let text = "manifestVersion: 1.0.0\npackage:\n  name: tiny\n  authors: [A, 'B: C']\nmodel:\n  path: m\n  parts:\n    - path: c\n";
+    let kitfile = Kitfile::from_yaml(text).unwrap();
+    let mut stored = kitfile.clone();
+    for entry in stored.stored() {
+        *entry.digest = Some(Digest::of(b"x"));
+    }
+    let written = stored.to_yaml().unwrap();
+    assert_eq!(Kitfile::from_yaml(&written).unwrap(), kitfile);
+    assert!(written.contains("  authors: [A,") && written.contains("    - path: c"), "{written}");
+    let empty = Kitfile::from_yaml("model: {path: m}").unwrap().to_yaml().unwrap();
+    assert!(!empty.contains("package"), "{empty}");
+}

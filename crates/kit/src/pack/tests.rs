@@ -181,3 +181,26 @@ fn k6_a_directory_comes_before_what_sorts_after_its_name() {
     let (_, digest) = only_layer(&[("a/z", "x\n"), ("a-b", "x\n")], ".");
     assert_eq!(digest, "f71f2ac3f5cc7cdb1ee999f95dc8183aeabee93e6fb04267a5dadddaa9792f9d");
 }
+
+#[test]
+fn k8_a_compressed_layer_holds_the_same() {
+    let folder = directory(&[("a/z", &"x\n".repeat(10_000)), ("a-b", "x\n")]);
+    let kitfile = Kitfile::from_yaml("code: [{path: .}]").unwrap();
+    let context = Context::read(folder.path(), Links::Skip).unwrap();
+    let layer = layer::split(&context, &kitfile.entries().unwrap(), Format::Tar).unwrap().remove(0);
+    let plain = hash(&layer).unwrap();
+    for compression in
+        [Compression::None, Compression::Gzip, Compression::GzipFastest, Compression::Zstd]
+    {
+        let mut bytes = Vec::new();
+        let stored = write(&layer, compression, &mut bytes).unwrap();
+        assert_eq!(stored.diff_id, plain, "{compression:?}");
+        assert_eq!((&stored.digest, stored.size), (&Digest::of(&bytes), bytes.len() as u64));
+        let mut again = Vec::new();
+        write(&layer, compression, &mut again).unwrap();
+        assert_eq!(bytes, again, "{compression:?}");
+        if matches!(compression, Compression::Gzip) {
+            assert_eq!(bytes[..10], [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
+        }
+    }
+}
