@@ -5,12 +5,13 @@ use serde_json::Value;
 use super::Finding;
 
 /// Each crate of ours with those it may use. A new crate is added here with its arrows.
-const ARROWS: [(&str, &[&str]); 8] = [
+const ARROWS: [(&str, &[&str]); 9] = [
     ("windlass-api", &[]),
     ("windlass-engine", &[]),
     ("windlass-domains", &["windlass-api", "windlass-engine"]),
     ("windlass-local", &[]),
     ("windlass-routing", &[]),
+    ("windlass-kit", &[]),
     (
         "windlass",
         &[
@@ -19,6 +20,7 @@ const ARROWS: [(&str, &[&str]); 8] = [
             "windlass-domains",
             "windlass-local",
             "windlass-routing",
+            "windlass-kit",
         ],
     ),
     (
@@ -29,6 +31,7 @@ const ARROWS: [(&str, &[&str]); 8] = [
             "windlass-domains",
             "windlass-local",
             "windlass-routing",
+            "windlass-kit",
             "windlass",
             "xtask",
         ],

@@ -1,0 +1,167 @@
+//! Tokens: asked for when a registry wants one, kept until they are about to end.
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use reqwest::{Client, RequestBuilder, Url};
+use serde::Deserialize;
+use tokio::task::spawn_blocking;
+
+use super::{
+    challenge::Challenge,
+    credentials::{self, Credential, Found},
+};
+
+/// What registries mean if they say nothing.
+const USUAL: u64 = 60;
+/// A token is not used in its last moments.
+const MARGIN: Duration = Duration::from_secs(10);
+
+pub(super) struct Auth {
+    registry: String,
+    files: Vec<PathBuf>,
+    found: tokio::sync::OnceCell<Option<Found>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    basic: bool,
+    /// By scope.
+    tokens: HashMap<String, (String, Instant)>,
+}
+
+#[derive(Deserialize)]
+struct Granted {
+    #[serde(default)]
+    token: String,
+    #[serde(default)]
+    access_token: String,
+    expires_in: Option<u64>,
+}
+
+impl Auth {
+    pub(super) fn new(registry: &str, files: Vec<PathBuf>) -> Self {
+        let (registry, known) = (registry.to_owned(), Mutex::default());
+        Self { registry, files, found: tokio::sync::OnceCell::new(), known }
+    }
+
+    async fn credential(&self) -> Option<&Found> {
+        let look = async || {
+            let (files, registry) = (self.files.clone(), self.registry.clone());
+            spawn_blocking(move || credentials::find(&files, &registry)).await.unwrap_or_default()
+        };
+        self.found.get_or_init(look).await.as_ref()
+    }
+
+    /// For messages: where the credential is from, never what it is.
+    pub(super) async fn source(&self) -> String {
+        match self.credential().await {
+            Some(found) => format!("the credentials are from {}", found.source.display()),
+            None => format!("there are no credentials for {}", self.registry),
+        }
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// What is known to be wanted.
+    pub(super) async fn sign(&self, request: RequestBuilder, scope: &str) -> RequestBuilder {
+        let (is_basic, token) = {
+            let known = self.known();
+            let fresh = |(_, until): &&(String, Instant)| *until > Instant::now();
+            let token = known.tokens.get(scope).filter(fresh).map(|(token, _)| token.clone());
+            (known.basic, token)
+        };
+        if let Some(token) = token {
+            return request.bearer_auth(token);
+        }
+        match self.credential().await.map(|found| &found.credential) {
+            Some(Credential::Basic { user, password }) if is_basic => {
+                request.basic_auth(user, Some(password))
+            }
+            Some(Credential::Token(token)) => request.bearer_auth(token),
+            _ => request,
+        }
+    }
+
+    /// Does what a challenge asks for. Whether there is any sense in asking again.
+    pub(super) async fn answer(
+        &self,
+        http: &Client,
+        challenge: &Challenge,
+        scope: &str,
+    ) -> Result<bool, reqwest::Error> {
+        match challenge {
+            Challenge::Basic => {
+                let is_new = !std::mem::replace(&mut self.known().basic, true);
+                let has_one = matches!(
+                    self.credential().await.map(|found| &found.credential),
+                    Some(Credential::Basic { .. })
+                );
+                Ok(is_new && has_one)
+            }
+            Challenge::Bearer { realm, service, scope: asked } => {
+                let Ok(realm) = Url::parse(realm) else { return Ok(false) };
+                let wanted =
+                    if scope.is_empty() { asked.as_deref().unwrap_or_default() } else { scope };
+                let granted = self.token(http, realm, service.as_deref(), wanted).await?;
+                let Some(granted) = granted else { return Ok(false) };
+                let lasts = Duration::from_secs(granted.expires_in.unwrap_or(USUAL).max(1));
+                let until = Instant::now() + lasts.saturating_sub(MARGIN.min(lasts / 2));
+                let token =
+                    if granted.token.is_empty() { granted.access_token } else { granted.token };
+                self.known().tokens.insert(scope.to_owned(), (token, until));
+                Ok(true)
+            }
+        }
+    }
+
+    /// One that was refused is not used again.
+    pub(super) fn forget(&self, scope: &str) {
+        self.known().tokens.remove(scope);
+    }
+
+    async fn token(
+        &self,
+        http: &Client,
+        realm: Url,
+        service: Option<&str>,
+        scope: &str,
+    ) -> Result<Option<Granted>, reqwest::Error> {
+        let mut fields = vec![("scope", scope), ("client_id", "windlass")];
+        fields.extend(service.map(|service| ("service", service)));
+        let credential = self.credential().await.map(|found| found.credential.clone());
+        let request = match &credential {
+            Some(Credential::Identity(identity)) => {
+                fields.extend([("grant_type", "refresh_token"), ("refresh_token", identity)]);
+                let form = "application/x-www-form-urlencoded";
+                let body =
+                    with_query(realm.clone(), &fields).query().unwrap_or_default().to_owned();
+                http.post(realm).header("content-type", form).body(body)
+            }
+            Some(Credential::Basic { user, password }) => {
+                http.get(with_query(realm, &fields)).basic_auth(user, Some(password))
+            }
+            Some(Credential::Token(_)) | None => http.get(with_query(realm, &fields)),
+        };
+        let answer = request.send().await?;
+        if !answer.status().is_success() {
+            return Ok(None);
+        }
+        let bytes = answer.bytes().await?;
+        let granted = serde_json::from_slice::<Granted>(&bytes).ok();
+        Ok(granted.filter(|granted| !granted.token.is_empty() || !granted.access_token.is_empty()))
+    }
+}
+
+fn with_query(mut url: Url, fields: &[(&str, &str)]) -> Url {
+    let filled = fields.iter().filter(|(_, value)| !value.is_empty());
+    url.query_pairs_mut().extend_pairs(filled);
+    url
+}

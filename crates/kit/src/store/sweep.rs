@@ -1,0 +1,90 @@
+//! What no artifact needs any more, and what is not what its name says.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    io,
+    time::{Duration, SystemTime},
+};
+
+use super::{Error, INDEX, Store, at};
+use crate::{Digest, digest::HashWriter};
+
+/// Younger ones may belong to a pull that is under way.
+const AGE: Duration = Duration::from_secs(60 * 60);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Freed {
+    pub blobs: u64,
+    pub bytes: u64,
+}
+
+/// What a look at every byte has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    pub blobs: u64,
+    pub damaged: Vec<Digest>,
+    pub missing: Vec<Digest>,
+}
+
+impl Store {
+    /// Blobs that no artifact names go, unless they are young and `now` is near.
+    pub fn sweep(&self, now: SystemTime) -> Result<Freed, Error> {
+        let _lock = self.lock(true)?;
+        let used = self.used()?;
+        let mut freed = Freed::default();
+        let folder = self.blobs();
+        for child in fs::read_dir(&folder).map_err(at(&folder))? {
+            let child = child.map_err(at(&folder))?;
+            let path = child.path();
+            let found = child.metadata().map_err(at(&path))?;
+            let name = child.file_name();
+            let digest = name.to_str().and_then(|hex| format!("sha256:{hex}").parse().ok());
+            let is_used = digest.is_some_and(|digest: Digest| used.contains(&digest));
+            let changed = found.modified().map_err(at(&path))?;
+            let is_old = now.duration_since(changed).is_ok_and(|since| since >= AGE);
+            if !is_used && is_old {
+                fs::remove_file(&path).map_err(at(&path))?;
+                freed.blobs += 1;
+                freed.bytes += found.len();
+            }
+        }
+        Ok(freed)
+    }
+
+    /// Reads everything.
+    pub fn check(&self) -> Result<Checked, Error> {
+        let _lock = self.lock(false)?;
+        let mut checked = Checked::default();
+        for digest in self.used()? {
+            let path = self.blob(&digest);
+            match File::open(&path) {
+                Ok(mut file) => {
+                    let mut hash = HashWriter::default();
+                    io::copy(&mut file, &mut hash).map_err(at(&path))?;
+                    checked.blobs += 1;
+                    if Digest::finish(hash.0) != digest {
+                        checked.damaged.push(digest);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    checked.missing.push(digest);
+                }
+                Err(error) => return Err(at(&path)(error)),
+            }
+        }
+        Ok(checked)
+    }
+
+    fn used(&self) -> Result<BTreeSet<Digest>, Error> {
+        let mut used = BTreeSet::new();
+        for manifest in self.index(&self.storage().join(INDEX))?.manifests {
+            if let Ok(read) = self.manifest(&manifest) {
+                used.extend(read.layers.into_iter().map(|layer| layer.digest));
+                used.insert(read.config.digest);
+            }
+            used.insert(manifest.digest);
+        }
+        Ok(used)
+    }
+}

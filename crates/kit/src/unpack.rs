@@ -1,0 +1,279 @@
+//! Layers become files again: nothing outside the target, nothing under its name before it is verified.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::PathBuf,
+};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    Digest,
+    layer::Format,
+    manifest::Compression,
+    tar::{
+        Type,
+        read::{self, Archive},
+    },
+};
+
+mod select;
+mod target;
+
+pub use select::{Filter, InvalidFilter, wants, wants_kitfile};
+pub use target::Target;
+
+/// Read and written at a time.
+const PIECE: usize = 1 << 20;
+
+/// What to do with a file that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Existing {
+    #[default]
+    Refuse,
+    Keep,
+    Replace,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub entries: u64,
+    /// Of a layer, once it is no longer compressed.
+    pub bytes: u64,
+}
+
+/// What the manifest says of a layer.
+#[derive(Clone, Debug)]
+pub struct Expected {
+    pub digest: Digest,
+    pub size: u64,
+    /// Of the bytes before they were compressed, where that can be trusted.
+    pub diff_id: Option<Digest>,
+    pub format: Format,
+    pub compression: Compression,
+    /// The file of a layer that is no archive.
+    pub path: String,
+    pub mode: u32,
+    /// The folder that the names of an archive begin in; empty for the target itself.
+    pub under: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("layer {digest} does not match: its bytes have the digest {is}")]
+    Digest { digest: Digest, is: Digest },
+    #[error("layer {digest} has {is} bytes instead of {size}")]
+    Size { digest: Digest, size: u64, is: u64 },
+    #[error("layer {digest} holds other content than its config says: {is}")]
+    DiffId { digest: Digest, is: Digest },
+    #[error("path '{0}' already exists")]
+    Exists(String),
+    #[error("path '{0}' already exists and is no file")]
+    NoFile(String),
+    #[error("illegal file path: {path:?} leads through a link or a file in the target")]
+    Through { path: String },
+    #[error("the layer has more than {0} entries")]
+    Entries(u64),
+    #[error("the layer becomes larger than {0} bytes")]
+    Bytes(u64),
+    #[error(transparent)]
+    Archive(#[from] read::Error),
+    #[error("cannot read the layer")]
+    Read(#[source] io::Error),
+    #[error("cannot write {path}")]
+    Write { path: String, source: io::Error },
+}
+
+/// A layer whose files wait beside the target.
+struct Staged {
+    folder: tempfile::TempDir,
+    directories: BTreeMap<String, u32>,
+    files: BTreeMap<String, PathBuf>,
+}
+
+/// Unpacks one layer. Where it fails, the target is as before.
+pub fn layer(
+    from: impl Read,
+    expected: &Expected,
+    target: &Target,
+    existing: Existing,
+    limits: Limits,
+) -> Result<(), Error> {
+    let mut stored = Hashed::new(from);
+    let mut work = Work {
+        target,
+        existing,
+        limits,
+        staged: Staged {
+            folder: target
+                .stage()
+                .map_err(|source| Error::Write { path: ".".to_owned(), source })?,
+            directories: BTreeMap::new(),
+            files: BTreeMap::new(),
+        },
+    };
+    let diff_id = {
+        let plain = decompress(&mut stored, expected.compression).map_err(Error::Read)?;
+        let mut plain = Hashed::new(plain.take(limits.bytes.saturating_add(1)));
+        work.extract(&mut plain, expected)?;
+        drain(&mut plain)?;
+        if plain.count > limits.bytes {
+            return Err(Error::Bytes(limits.bytes));
+        }
+        Digest::finish(plain.hash)
+    };
+    drain(&mut stored)?;
+    verify(expected, stored, diff_id)?;
+    work.publish()
+}
+
+fn drain(from: &mut impl Read) -> Result<(), Error> {
+    io::copy(from, &mut io::sink()).map(drop).map_err(Error::Read)
+}
+
+fn verify(expected: &Expected, stored: Hashed<impl Read>, diff_id: Digest) -> Result<(), Error> {
+    let digest = expected.digest.clone();
+    if stored.count != expected.size {
+        return Err(Error::Size { digest, size: expected.size, is: stored.count });
+    }
+    let is = Digest::finish(stored.hash);
+    if is != digest {
+        return Err(Error::Digest { digest, is });
+    }
+    match &expected.diff_id {
+        Some(wanted) if *wanted != diff_id => Err(Error::DiffId { digest, is: diff_id }),
+        _ => Ok(()),
+    }
+}
+
+fn decompress<'a>(
+    from: &'a mut (impl Read + 'a),
+    compression: Compression,
+) -> io::Result<Box<dyn Read + 'a>> {
+    Ok(match compression {
+        Compression::None => Box::new(from),
+        Compression::Gzip | Compression::GzipFastest => {
+            Box::new(flate2::read::MultiGzDecoder::new(from))
+        }
+        Compression::Zstd => Box::new(zstd::stream::read::Decoder::new(from)?),
+    })
+}
+
+struct Work<'a> {
+    target: &'a Target,
+    existing: Existing,
+    limits: Limits,
+    staged: Staged,
+}
+
+impl Work<'_> {
+    fn extract(&mut self, from: &mut impl Read, expected: &Expected) -> Result<(), Error> {
+        if expected.format == Format::Raw {
+            return self.file(&expected.path, expected.mode, |piece| {
+                from.read(piece).map_err(Error::Read)
+            });
+        }
+        let mut archive = Archive::new(from);
+        let mut count = 0;
+        while let Some(entry) = archive.next_entry()? {
+            count += 1;
+            if count > self.limits.entries {
+                return Err(Error::Entries(self.limits.entries));
+            }
+            let name = match expected.under.as_str() {
+                "" => entry.name,
+                under => format!("{under}/{}", entry.name),
+            };
+            match entry.type_ {
+                Type::Directory => {
+                    self.staged.directories.insert(name, entry.mode);
+                }
+                Type::File => {
+                    self.file(&name, entry.mode, |piece| Ok(archive.read_content(piece)?))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn file(
+        &mut self,
+        name: &str,
+        mode: u32,
+        mut read: impl FnMut(&mut [u8]) -> Result<usize, Error>,
+    ) -> Result<(), Error> {
+        if !self.is_wanted(name)? {
+            return Ok(());
+        }
+        let place = self.staged.folder.path().join(self.staged.files.len().to_string());
+        let failed = |source| Error::Write { path: name.to_owned(), source };
+        // Of several under one name the last counts.
+        let place = self.staged.files.get(name).cloned().unwrap_or(place);
+        drop(fs::remove_file(&place));
+        let mut file = File::options().create_new(true).write(true).mode(mode).open(&place);
+        let file = file.as_mut().map_err(|error| failed(io::Error::from(error.kind())))?;
+        let mut piece = vec![0; PIECE];
+        loop {
+            match read(&mut piece)? {
+                0 => break,
+                count => file.write_all(&piece[..count]).map_err(failed)?,
+            }
+        }
+        self.staged.files.insert(name.to_owned(), place);
+        Ok(())
+    }
+
+    /// Told before anything is written.
+    fn is_wanted(&self, name: &str) -> Result<bool, Error> {
+        match (self.target.look(name)?, self.existing) {
+            (None, _) | (Some(Type::File), Existing::Replace) => Ok(true),
+            (Some(_), Existing::Keep) => Ok(false),
+            (Some(Type::File), Existing::Refuse) => Err(Error::Exists(name.to_owned())),
+            (Some(Type::Directory), _) => Err(Error::NoFile(name.to_owned())),
+        }
+    }
+
+    fn publish(self) -> Result<(), Error> {
+        for (name, mode) in &self.staged.directories {
+            self.target.make_directory(name, mode | 0o700)?;
+        }
+        for (name, place) in &self.staged.files {
+            self.target.move_in(place, name)?;
+        }
+        // What cannot be written to is closed when everything is in it.
+        for (name, mode) in self.staged.directories.iter().rev() {
+            if mode & 0o700 != 0o700 {
+                self.target.close(name, *mode)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Counts and hashes what is read through it.
+struct Hashed<R> {
+    from: R,
+    hash: Sha256,
+    count: u64,
+}
+
+impl<R> Hashed<R> {
+    fn new(from: R) -> Self {
+        Self { from, hash: Sha256::new(), count: 0 }
+    }
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.from.read(buffer)?;
+        self.hash.update(&buffer[..count]);
+        self.count += count as u64;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! The folder that is unpacked into. Nothing is ever reached through a link in it.
+
+use std::{
+    fs, io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, FileType, Mode, OFlags, RawMode},
+    io::Errno,
+};
+
+use super::Error;
+use crate::tar::Type;
+
+pub struct Target {
+    place: PathBuf,
+    root: OwnedFd,
+}
+
+impl Target {
+    /// Made if it is not there.
+    pub fn open(place: &Path) -> io::Result<Self> {
+        fs::create_dir_all(place)?;
+        let root = rustix::fs::open(place, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Self { place: place.to_owned(), root })
+    }
+
+    /// A place on the same disk, gone when it is dropped.
+    pub(super) fn stage(&self) -> io::Result<tempfile::TempDir> {
+        tempfile::Builder::new().prefix(".windlass-unpack-").tempdir_in(&self.place)
+    }
+
+    /// What is there. Whatever is neither a file nor a directory is no place to write to.
+    pub(super) fn look(&self, name: &str) -> Result<Option<Type>, Error> {
+        let (parent, base) = parts(name);
+        let Some(parent) = self.directory(parent, name)? else { return Ok(None) };
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        match rustix::fs::statat(&parent, base, flags) {
+            Ok(found) => match FileType::from_raw_mode(found.st_mode) {
+                FileType::RegularFile => Ok(Some(Type::File)),
+                FileType::Directory => Ok(Some(Type::Directory)),
+                _ => Err(Error::Through { path: name.to_owned() }),
+            },
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(failed(name)(error)),
+        }
+    }
+
+    /// With all that are above it.
+    pub(super) fn make_directory(&self, name: &str, mode: u32) -> Result<(), Error> {
+        let (parent, base) = parts(name);
+        if base == "." {
+            return Ok(());
+        }
+        let parent = self.make_all(parent, name)?;
+        make(&parent, base, mode, name).map(drop)
+    }
+
+    pub(super) fn move_in(&self, from: &Path, name: &str) -> Result<(), Error> {
+        let (parent, base) = parts(name);
+        let parent = self.make_all(parent, name)?;
+        match rustix::fs::renameat(rustix::fs::CWD, from, &parent, base) {
+            Ok(()) => Ok(()),
+            Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
+                Err(Error::NoFile(name.to_owned()))
+            }
+            Err(error) => Err(failed(name)(error)),
+        }
+    }
+
+    /// Takes rights of the owner away again.
+    pub(super) fn close(&self, name: &str, mode: u32) -> Result<(), Error> {
+        let Some(directory) = self.directory(name, name)? else { return Ok(()) };
+        let is = rustix::fs::fstat(&directory).map_err(failed(name))?;
+        let mode = Mode::from_raw_mode(is.st_mode & mode as RawMode & 0o777);
+        rustix::fs::fchmod(&directory, mode).map_err(failed(name))
+    }
+
+    /// Opened element by element. Nothing if it is not there.
+    fn directory(&self, path: &str, name: &str) -> Result<Option<OwnedFd>, Error> {
+        let mut at = self.root.try_clone().map_err(|source| write_failed(name, source))?;
+        for element in elements(path) {
+            at = match open(&at, element) {
+                Ok(next) => next,
+                Err(Errno::NOENT) => return Ok(None),
+                Err(error) => return Err(through(name)(error)),
+            };
+        }
+        Ok(Some(at))
+    }
+
+    fn make_all(&self, path: &str, name: &str) -> Result<OwnedFd, Error> {
+        let mut at = self.root.try_clone().map_err(|source| write_failed(name, source))?;
+        for element in elements(path) {
+            at = make(&at, element, 0o755, name)?;
+        }
+        Ok(at)
+    }
+}
+
+fn make(at: &OwnedFd, element: &str, mode: u32, name: &str) -> Result<OwnedFd, Error> {
+    match rustix::fs::mkdirat(at, element, Mode::from_raw_mode(mode as RawMode)) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(failed(name)(error)),
+    }
+    open(at, element).map_err(through(name))
+}
+
+fn open(at: &OwnedFd, element: &str) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(at, element, flags, Mode::empty())
+}
+
+fn parts(name: &str) -> (&str, &str) {
+    name.rsplit_once('/').unwrap_or(("", name))
+}
+
+fn elements(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|element| !matches!(*element, "" | "."))
+}
+
+fn failed(name: &str) -> impl FnOnce(Errno) -> Error {
+    |error| write_failed(name, error.into())
+}
+
+fn write_failed(name: &str, source: io::Error) -> Error {
+    Error::Write { path: name.to_owned(), source }
+}
+
+fn through(name: &str) -> impl FnOnce(Errno) -> Error {
+    |error| match error {
+        Errno::LOOP | Errno::NOTDIR => Error::Through { path: name.to_owned() },
+        other => write_failed(name, other.into()),
+    }
+}
