@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{config, install, local, names, operator, render};
+use crate::{config, install, local, names, operator, registry, render};
 
 /// Serves AI models on Kubernetes: artifacts, disaggregated serving, a catalogue, autoscaling.
 #[derive(Debug, Parser)]
@@ -22,6 +22,9 @@ enum Command {
     Down(local::DownFlags),
     /// Run the controllers against the current kubeconfig or the cluster the program runs in
     Operator(Box<operator::Flags>),
+    /// Serve OCI artifacts from a directory of this machine
+    #[command(subcommand)]
+    Registry(registry::Command),
     /// Print the objects that manifests become, without a cluster
     Render(Box<RenderFlags>),
     /// Print the CustomResourceDefinitions
@@ -55,6 +58,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         Command::Up(flags) => local::up(*flags),
         Command::Down(flags) => local::down(&flags),
         Command::Operator(flags) => operator::run(*flags),
+        Command::Registry(command) => registry::run(command),
         Command::Render(flags) => render::run(&flags),
         Command::Crds => crate::output::print_yaml(&windlass_api::crds()),
         Command::Manifests(flags) => install::run(&flags),

@@ -13,6 +13,7 @@ mod local;
 mod names;
 mod operator;
 mod output;
+mod registry;
 mod render;
 mod schema;
 

@@ -116,6 +116,7 @@ async fn serve(
         drop(tokio::spawn(progress::follow(admin, screen.clone(), stop.clone())));
         let operator = server.service(operator);
         let operating = operator::operate_within(operator, &namespace, flags.work, stop.clone());
+        let operating = Box::pin(operating);
         // Whoever is in a hurry does not wait for passes that have begun either.
         let _ = now.run_until_cancelled(operating).await;
         Ok(())

@@ -1,0 +1,112 @@
+//! `windlass registry`: a registry of OCI artifacts on this machine.
+
+use std::{
+    io::BufRead,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use tokio::{net::TcpListener, time::sleep};
+use windlass_kit::registry::{Account, Registry, Settings};
+
+use crate::{exit::BadInput, operator::logging};
+
+/// For requests that are under way at the end.
+const GRACE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve until Ctrl-C or SIGTERM
+    Serve(ServeFlags),
+    /// Remove blobs that no manifest leads to, and uploads that nobody ends
+    Gc(GcFlags),
+}
+
+#[derive(Debug, Args)]
+#[group(id = "registry-serve")]
+pub(crate) struct ServeFlags {
+    /// Where everything is kept
+    #[arg(long, value_name = "DIR")]
+    root: PathBuf,
+    /// Address to listen on; whoever reaches it may push, unless there is a user
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5000")]
+    listen: SocketAddr,
+    /// Who may ask; the password is read from standard input, one line
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    /// Take nothing new
+    #[arg(long)]
+    read_only: bool,
+    #[command(flatten)]
+    logging: logging::Flags,
+}
+
+#[derive(Debug, Args)]
+#[group(id = "registry-gc")]
+pub(crate) struct GcFlags {
+    /// Where everything is kept
+    #[arg(long, value_name = "DIR")]
+    root: PathBuf,
+    /// Only tell what would be removed
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) fn run(command: Command) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    match command {
+        Command::Serve(flags) => runtime.block_on(serve(flags)),
+        Command::Gc(flags) => runtime.block_on(collect(&flags)),
+    }
+}
+
+fn open(settings: Settings) -> anyhow::Result<Arc<Registry>> {
+    let root = settings.root.clone();
+    Registry::open(settings).with_context(|| format!("cannot use {}", root.display()))
+}
+
+async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
+    logging::start(&flags.logging, &logging::Zap::default(), logging::Usual::UP)?;
+    let account = flags.user.as_deref().map(account).transpose()?;
+    let registry = open(Settings { root: flags.root, account, read_only: flags.read_only })?;
+    let socket = TcpListener::bind(flags.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}", flags.listen))?;
+    println!("the registry is at http://{}; Ctrl-C ends it", socket.local_addr()?);
+    let stop = crate::operator::stop_on_signal()?;
+    let serving = axum::serve(socket, registry.router())
+        .with_graceful_shutdown(stop.clone().cancelled_owned());
+    tokio::select! {
+        served = serving => served.context("the registry has failed"),
+        // Whoever still sends then goes on from what has come.
+        () = async { stop.cancelled().await; sleep(GRACE).await } => Ok(()),
+    }
+}
+
+fn account(user: &str) -> anyhow::Result<Account> {
+    let mut password = String::new();
+    std::io::stdin().lock().read_line(&mut password).context("cannot read the password")?;
+    let password = password.trim_end_matches(['\r', '\n']);
+    if user.contains(':') || password.is_empty() {
+        let text = "a user has no colon, and its password stands on standard input";
+        return Err(BadInput(text.to_owned()).into());
+    }
+    Ok(Account::new(user, password))
+}
+
+/// What is young may belong to a push that is under way, so this may run beside a registry that serves.
+async fn collect(flags: &GcFlags) -> anyhow::Result<()> {
+    if !flags.root.join("blobs").is_dir() {
+        let text = format!("there is no registry in {}", flags.root.display());
+        return Err(BadInput(text).into());
+    }
+    let registry = open(Settings { root: flags.root.clone(), ..Settings::default() })?;
+    let swept = registry.sweep(SystemTime::now(), flags.dry_run).await?;
+    let verb = if flags.dry_run { "would be removed" } else { "removed" };
+    println!("{} blobs and {} uploads {verb}, {} bytes", swept.blobs, swept.uploads, swept.bytes);
+    Ok(())
+}
