@@ -172,6 +172,6 @@ fn as_json(value: &Value) -> impl IntoResponse + use<> {
 
 async fn wait(pause: Duration) {
     if !pause.is_zero() {
-        tokio::time::sleep(pause).await;
+        windlass_tests::wait::pass(pause).await;
     }
 }

@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn seed_and_time_are_read() {
         let parse = |text: &str| Arguments::parse(&text.split_whitespace().collect::<Vec<_>>());
-        let minutes = |count| Duration::from_secs(count * 60);
+        let minutes = |count: u64| Duration::from_secs(count * 60);
         assert_eq!(parse(""), Ok(Arguments { seed: None, time: minutes(10) }));
         let given = Arguments { seed: Some(7), time: minutes(2) };
         assert_eq!(parse("--minutes 2 --seed 7"), Ok(given));
