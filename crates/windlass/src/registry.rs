@@ -1,6 +1,7 @@
 //! `windlass registry`: a registry of OCI artifacts on this machine.
 
 use std::{
+    fs::{File, TryLockError},
     io::BufRead,
     net::SocketAddr,
     path::PathBuf,
@@ -17,6 +18,8 @@ use crate::{exit::BadInput, operator::logging};
 
 /// For requests that are under way at the end.
 const GRACE: Duration = Duration::from_secs(5);
+/// Between looks for what nothing leads to.
+const SWEEP: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -64,15 +67,26 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     }
 }
 
-fn open(settings: Settings) -> anyhow::Result<Arc<Registry>> {
+/// For us alone as long as the file lives: what another process stores would be swept here.
+fn open(settings: Settings) -> anyhow::Result<(Arc<Registry>, File)> {
     let root = settings.root.clone();
-    Registry::open(settings).with_context(|| format!("cannot use {}", root.display()))
+    let failed = || format!("cannot use {}", root.display());
+    let registry = Registry::open(settings).with_context(failed)?;
+    let lock = File::create(root.join("lock")).with_context(failed)?;
+    match lock.try_lock() {
+        Ok(()) => Ok((registry, lock)),
+        Err(TryLockError::WouldBlock) => {
+            Err(BadInput(format!("another process serves or sweeps {}", root.display())).into())
+        }
+        Err(TryLockError::Error(error)) => Err(error).with_context(failed),
+    }
 }
 
 async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
     logging::start(&flags.logging, &logging::Zap::default(), logging::Usual::UP)?;
     let account = flags.user.as_deref().map(account).transpose()?;
-    let registry = open(Settings { root: flags.root, account, read_only: flags.read_only })?;
+    let settings = Settings { root: flags.root, account, read_only: flags.read_only };
+    let (registry, _lock) = open(settings)?;
     let socket = TcpListener::bind(flags.listen)
         .await
         .with_context(|| format!("cannot listen on {}", flags.listen))?;
@@ -84,6 +98,18 @@ async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
         served = serving => served.context("the registry has failed"),
         // Whoever still sends then goes on from what has come.
         () = async { stop.cancelled().await; sleep(GRACE).await } => Ok(()),
+        () = tidy_up(&registry), if !flags.read_only => Ok(()),
+    }
+}
+
+/// Now and then, for ever.
+async fn tidy_up(registry: &Registry) {
+    loop {
+        match registry.sweep(SystemTime::now(), false).await {
+            Ok(swept) => tracing::debug!(?swept, "swept"),
+            Err(error) => tracing::warn!(%error, "cannot remove what nothing leads to"),
+        }
+        sleep(SWEEP).await;
     }
 }
 
@@ -98,13 +124,12 @@ fn account(user: &str) -> anyhow::Result<Account> {
     Ok(Account::new(user, password))
 }
 
-/// What is young may belong to a push that is under way, so this may run beside a registry that serves.
 async fn collect(flags: &GcFlags) -> anyhow::Result<()> {
     if !flags.root.join("blobs").is_dir() {
         let text = format!("there is no registry in {}", flags.root.display());
         return Err(BadInput(text).into());
     }
-    let registry = open(Settings { root: flags.root.clone(), ..Settings::default() })?;
+    let (registry, _lock) = open(Settings { root: flags.root.clone(), ..Settings::default() })?;
     let swept = registry.sweep(SystemTime::now(), flags.dry_run).await?;
     let verb = if flags.dry_run { "would be removed" } else { "removed" };
     println!("{} blobs and {} uploads {verb}, {} bytes", swept.blobs, swept.uploads, swept.bytes);

@@ -94,13 +94,16 @@ async fn what_was_pushed_is_there_after_a_restart() {
     assert_eq!(remote.resolve(&name(&server)).await.unwrap(), Some(pushed));
     let refused = remote.delete_manifest(&name(&server)).await.unwrap_err();
     assert!(refused.to_string().contains("can only be read"), "{refused}");
-    let swept = Command::new(env!("CARGO_BIN_EXE_windlass"))
-        .args(["registry", "gc", "--root"])
-        .arg(&root)
-        .output()
-        .unwrap();
-    let said = String::from_utf8(swept.stdout).unwrap();
-    assert_eq!(said, "0 blobs and 0 uploads removed, 0 bytes\n");
+    let sweep = || {
+        let program = env!("CARGO_BIN_EXE_windlass");
+        let output = Command::new(program).args(["registry", "gc", "--root"]).arg(&root).output();
+        let output = output.unwrap();
+        (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    };
+    let (code, said) = sweep();
+    assert!(code == Some(2) && said.contains("another process serves"), "{code:?} {said}");
+    assert_eq!(server.end(), Some(0));
+    assert_eq!(sweep(), (Some(0), "0 blobs and 0 uploads removed, 0 bytes\n".to_owned()));
 }
 
 #[tokio::test]
