@@ -3,7 +3,12 @@
 //! `route` (what is asked for) → `blobs`, `uploads`, `manifests` (each its part of the protocol) →
 //! `disk` (files that are whole or not there). `sweep` removes what nothing leads to any more.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    io,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use axum::{
     Router,
@@ -42,17 +47,17 @@ pub struct Settings {
 
 /// Everything it serves; cheap to share.
 pub struct Registry {
-    disk: Disk,
-    uploads: Uploads,
+    disk: Arc<Disk>,
+    uploads: Arc<Uploads>,
     account: Option<Account>,
     read_only: bool,
 }
 
 impl Registry {
-    pub fn open(settings: Settings) -> std::io::Result<Arc<Self>> {
+    pub fn open(settings: Settings) -> io::Result<Arc<Self>> {
         let Settings { root, account, read_only } = settings;
-        let disk = Disk::open(root)?;
-        let uploads = Uploads::open(disk.uploads());
+        let disk = Arc::new(Disk::open(root)?);
+        let uploads = Arc::new(Uploads::open(disk.uploads()));
         Ok(Arc::new(Self { disk, uploads, account, read_only }))
     }
 
@@ -60,9 +65,10 @@ impl Registry {
         Router::new().fallback(answer).with_state(self.clone())
     }
 
-    /// Removes what nothing leads to. With `dry_run` it only tells.
-    pub async fn sweep(&self, now: std::time::SystemTime, dry_run: bool) -> std::io::Result<Swept> {
-        sweep::run(&self.disk, now, dry_run).await
+    /// Removes blobs that nothing leads to and that are as old as this: younger ones may belong to a
+    /// push that is under way. With `dry_run` it only tells.
+    pub async fn sweep(&self, now: SystemTime, age: Duration, dry_run: bool) -> io::Result<Swept> {
+        sweep::run(&self.disk, &self.uploads, now, age, dry_run).await
     }
 
     async fn serve(&self, request: Request) -> Result<Response, Refused> {

@@ -6,11 +6,14 @@ use std::{
     path::Path,
 };
 
+/// Of files that are not whole yet.
+pub(crate) const PREFIX: &str = ".new-";
+
 /// Written beside its place and moved there, so that nobody sees a part of it.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     make_parent(path)?;
     let parent = path.parent().unwrap_or(path);
-    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(parent)?;
+    let mut file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(parent)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;

@@ -20,6 +20,9 @@ use crate::{exit::BadInput, operator::logging};
 const GRACE: Duration = Duration::from_secs(5);
 /// Between looks for what nothing leads to.
 const SWEEP: Duration = Duration::from_secs(60 * 60);
+/// How old a blob is that no manifest names, where a push may be under way; and where none can be.
+const UNNAMED: Duration = Duration::from_secs(24 * 60 * 60);
+const ALONE: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -61,10 +64,13 @@ pub(crate) struct GcFlags {
 
 pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    match command {
+    let outcome = match command {
         Command::Serve(flags) => runtime.block_on(serve(flags)),
         Command::Gc(flags) => runtime.block_on(collect(&flags)),
-    }
+    };
+    // Nothing that is half done is under its name.
+    runtime.shutdown_timeout(GRACE);
+    outcome
 }
 
 /// For us alone as long as the file lives: what another process stores would be swept here.
@@ -72,7 +78,8 @@ fn open(settings: Settings) -> anyhow::Result<(Arc<Registry>, File)> {
     let root = settings.root.clone();
     let failed = || format!("cannot use {}", root.display());
     let registry = Registry::open(settings).with_context(failed)?;
-    let lock = File::create(root.join("lock")).with_context(failed)?;
+    let lock = File::options().create(true).truncate(false).write(true).open(root.join("lock"));
+    let lock = lock.with_context(failed)?;
     match lock.try_lock() {
         Ok(()) => Ok((registry, lock)),
         Err(TryLockError::WouldBlock) => {
@@ -105,7 +112,7 @@ async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
 /// Now and then, for ever.
 async fn tidy_up(registry: &Registry) {
     loop {
-        match registry.sweep(SystemTime::now(), false).await {
+        match registry.sweep(SystemTime::now(), UNNAMED, false).await {
             Ok(swept) => tracing::debug!(?swept, "swept"),
             Err(error) => tracing::warn!(%error, "cannot remove what nothing leads to"),
         }
@@ -130,7 +137,7 @@ async fn collect(flags: &GcFlags) -> anyhow::Result<()> {
         return Err(BadInput(text).into());
     }
     let (registry, _lock) = open(Settings { root: flags.root.clone(), ..Settings::default() })?;
-    let swept = registry.sweep(SystemTime::now(), flags.dry_run).await?;
+    let swept = registry.sweep(SystemTime::now(), ALONE, flags.dry_run).await?;
     let verb = if flags.dry_run { "would be removed" } else { "removed" };
     println!("{} blobs and {} uploads {verb}, {} bytes", swept.blobs, swept.uploads, swept.bytes);
     Ok(())

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use serde::{Deserialize, Serialize};
@@ -83,6 +84,16 @@ impl Disk {
     /// Size of a blob that is there.
     pub(super) async fn size(&self, digest: &Digest) -> io::Result<Option<u64>> {
         found(tokio::fs::metadata(self.blob(digest)).await.map(|found| found.len()))
+    }
+
+    /// Whether it is there; then it counts as new, since somebody is about to name it.
+    pub(super) async fn touch(&self, digest: &Digest) -> io::Result<bool> {
+        let path = self.blob(digest);
+        let touched = blocking(move || {
+            let file = fs::File::options().write(true).open(path)?;
+            file.set_modified(SystemTime::now())
+        });
+        removed(touched.await)
     }
 
     /// A file that is complete becomes a blob; one that is there already stays, and counts as new.

@@ -168,7 +168,9 @@ pub(super) async fn delete(
     let is_removed = match reference {
         Version::Tag(tag) => disk.remove_tag(name, tag).await?,
         Version::Digest(digest) => {
-            let bytes = tokio::fs::read(disk.blob(digest)).await.unwrap_or_default();
+            // A layer is no manifest, and may be too large to be looked at.
+            disk.kept(name, digest).await?.ok_or_else(|| Refused::manifest(digest))?;
+            let bytes = tokio::fs::read(disk.blob(digest)).await?;
             let links = Links::parse(&bytes).unwrap_or_default();
             let subject = links.subject.as_ref().map(|subject| &subject.digest);
             disk.remove_manifest(name, digest, subject).await?

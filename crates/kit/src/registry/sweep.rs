@@ -8,13 +8,13 @@ use std::{
 };
 
 use super::{
-    disk::{Disk, blocking},
+    disk::{Disk, blocking, found, removed},
     manifests::Links,
+    route::Id,
+    uploads::Uploads,
 };
-use crate::Digest;
+use crate::{Digest, whole};
 
-/// Younger ones may belong to a push that is under way.
-const BLOB: Duration = Duration::from_secs(60 * 60);
 const UPLOAD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What a sweep has removed, or would.
@@ -25,22 +25,32 @@ pub struct Swept {
     pub bytes: u64,
 }
 
-pub(super) async fn run(disk: &Disk, now: SystemTime, dry_run: bool) -> io::Result<Swept> {
+pub(super) async fn run(
+    disk: &Disk,
+    uploads: &Uploads,
+    now: SystemTime,
+    age: Duration,
+    dry_run: bool,
+) -> io::Result<Swept> {
     let _alone = disk.storing.write().await;
+    // Otherwise what is removed would go on to take room until the end.
+    uploads.forget_idle();
     let used = mark(disk).await?;
     let (blobs, uploads) = (disk.blobs(), disk.uploads());
     blocking(move || {
         let mut swept = Swept::default();
         for folder in folders(&blobs)? {
-            let is_used = |name: &str| {
-                let digest = format!("sha256:{name}").parse::<Digest>();
-                digest.is_ok_and(|digest| used.contains(&digest))
+            // Files of others are left alone.
+            let is_stray = |name: &str| match format!("sha256:{name}").parse::<Digest>() {
+                Ok(digest) => !used.contains(&digest),
+                Err(_) => name.starts_with(whole::PREFIX),
             };
-            let (count, bytes) = remove(&folder, now, BLOB, is_used, dry_run)?;
+            let (count, bytes) = remove(&folder, now, age, is_stray, dry_run)?;
             swept.blobs += count;
             swept.bytes += bytes;
         }
-        let (count, bytes) = remove(&uploads, now, UPLOAD, |_| false, dry_run)?;
+        let (count, bytes) =
+            remove(&uploads, now, UPLOAD, |name| Id::parse(name).is_some(), dry_run)?;
         swept.uploads += count;
         swept.bytes += bytes;
         Ok(swept)
@@ -53,8 +63,12 @@ async fn mark(disk: &Disk) -> io::Result<BTreeSet<Digest>> {
     let mut used = BTreeSet::new();
     for name in disk.all().await? {
         for digest in disk.digests(disk.manifests(&name)).await? {
-            let bytes = tokio::fs::read(disk.blob(&digest)).await.unwrap_or_default();
-            let links = Links::parse(&bytes).unwrap_or_default();
+            // What cannot be read may name what is needed, so nothing is removed then.
+            let bytes = found(tokio::fs::read(disk.blob(&digest)).await)?.unwrap_or_default();
+            let links = match bytes.is_empty() {
+                true => Links::default(),
+                false => Links::parse(&bytes).map_err(io::Error::other)?,
+            };
             used.extend(links.blobs().cloned());
             used.insert(digest);
         }
@@ -71,20 +85,21 @@ fn remove(
     folder: &Path,
     now: SystemTime,
     age: Duration,
-    is_used: impl Fn(&str) -> bool,
+    is_stray: impl Fn(&str) -> bool,
     dry_run: bool,
 ) -> io::Result<(u64, u64)> {
     let (mut count, mut bytes) = (0, 0);
     for child in fs::read_dir(folder)? {
         let child = child?;
-        let found = child.metadata()?;
+        // It may have gone meanwhile.
+        let Some(found) = found(child.metadata())? else { continue };
         let is_old = now.duration_since(found.modified()?).is_ok_and(|since| since >= age);
         let name = child.file_name();
-        if !found.is_file() || !is_old || name.to_str().is_some_and(&is_used) {
+        if !found.is_file() || !is_old || !name.to_str().is_some_and(&is_stray) {
             continue;
         }
         if !dry_run {
-            fs::remove_file(child.path())?;
+            removed(fs::remove_file(child.path()))?;
         }
         count += 1;
         bytes += found.len();

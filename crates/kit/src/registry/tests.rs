@@ -262,12 +262,21 @@ async fn what_nothing_leads_to_is_swept() {
     let stray = server.push_blob("m", b"stray").await;
     server.push_manifest("/v2/m/manifests/v1", &manifest(&config, &[&layer])).await;
     server.ask("POST", "/v2/m/blobs/uploads/", &[], Body::empty()).await;
-    let now = SystemTime::now();
-    assert_eq!(server.registry.sweep(now, false).await.unwrap(), Swept::default());
-    let later = now + Duration::from_secs(25 * 60 * 60);
-    let told = server.registry.sweep(later, true).await.unwrap();
+    // Files of somebody else.
+    for name in ["uploads/mine.txt", "blobs/sha256/st/mine.txt"] {
+        let path = server.folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "mine").unwrap();
+    }
+    let (now, hour) = (SystemTime::now(), Duration::from_secs(60 * 60));
+    let sweep = async |now, dry_run| server.registry.sweep(now, hour, dry_run).await.unwrap();
+    assert_eq!(sweep(now, false).await, Swept::default());
+    let later = now + 25 * hour;
+    let told = sweep(later, true).await;
     assert_eq!(told, Swept { blobs: 1, uploads: 1, bytes: 5 });
-    assert_eq!(server.registry.sweep(later, false).await.unwrap(), told);
+    assert_eq!(sweep(later, false).await, told);
+    assert!(server.folder.path().join("uploads/mine.txt").exists());
+    assert!(server.folder.path().join("blobs/sha256/st/mine.txt").exists());
     assert_eq!(server.get(&format!("/v2/m/blobs/{stray}")).await.status, 404);
     assert_eq!(server.get(&format!("/v2/m/blobs/{layer}")).await.status, 200);
     assert_eq!(server.get("/v2/m/manifests/v1").await.status, 200);
@@ -293,4 +302,42 @@ async fn who_has_no_password_gets_nothing() {
     assert_eq!(server.ask("GET", "/v2/", &wrong, Body::empty()).await.status, 401);
     let write = server.ask("POST", "/v2/m/blobs/uploads/", &known, Body::empty()).await;
     assert_eq!(write.status, 405);
+}
+
+#[tokio::test]
+async fn what_has_become_a_blob_is_not_written_to_any_more() {
+    let server = Server::new();
+    let started = server.ask("POST", "/v2/m/blobs/uploads/", &[], Body::empty()).await;
+    let place = started.header("location").to_owned();
+    let digest = Digest::of(b"once");
+    let end = format!("{place}?digest={digest}");
+    // Somebody has found the upload before the other one ends it.
+    let id = route::Id::parse(place.rsplit('/').next().unwrap()).unwrap();
+    let late = server.registry.uploads.known_for_test(&id);
+    assert_eq!(server.ask("PUT", &end, &[], Body::from("once")).await.status, 201);
+    assert!(late.is_refused_for_test().await);
+    for (method, place) in [("PUT", &end), ("PATCH", &place), ("GET", &place)] {
+        assert_eq!(
+            server.ask(method, place, &[], Body::from("once")).await.status,
+            404,
+            "{method}"
+        );
+    }
+    assert_eq!(server.get(&format!("/v2/m/blobs/{digest}")).await.body, "once");
+}
+
+#[tokio::test]
+async fn a_manifest_that_cannot_be_read_saves_everything() {
+    let server = Server::new();
+    let (config, layer) =
+        (server.push_blob("m", b"{}").await, server.push_blob("m", b"kept").await);
+    let manifest = manifest(&config, &[&layer]);
+    server.push_manifest("/v2/m/manifests/v1", &manifest).await;
+    let digest = Digest::of(manifest.to_string().as_bytes());
+    let path =
+        server.folder.path().join("blobs/sha256").join(&digest.hex()[..2]).join(digest.hex());
+    std::fs::write(path, "damaged").unwrap();
+    let later = SystemTime::now() + Duration::from_secs(48 * 60 * 60);
+    assert!(server.registry.sweep(later, Duration::ZERO, false).await.is_err());
+    assert_eq!(server.get(&format!("/v2/m/blobs/{layer}")).await.status, 200);
 }

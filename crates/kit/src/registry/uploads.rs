@@ -3,8 +3,13 @@
 use std::{
     collections::HashMap,
     fs, io,
+    os::unix::fs::MetadataExt,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use axum::{body::Body, response::Response};
@@ -12,7 +17,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 use sha2::{Digest as _, Sha256};
-use tokio::sync::Mutex as Turn;
+use tokio::{sync::Mutex as Turn, time::timeout};
 
 use super::{
     disk::{self, Disk, blocking},
@@ -26,11 +31,19 @@ use crate::{Digest, digest::HashWriter};
 
 /// Gathered before it is hashed and written.
 const PIECE: usize = 1 << 20;
+/// Whoever says nothing for so long has gone.
+const SILENCE: Duration = Duration::from_secs(60);
 
 pub(super) struct Uploads {
     folder: PathBuf,
-    /// Those that something was written to since the start.
-    open: Mutex<HashMap<String, Arc<Turn<Open>>>>,
+    /// Those that something was written to since the last sweep.
+    open: Mutex<HashMap<String, Arc<Upload>>>,
+}
+
+pub(super) struct Upload {
+    /// To be told while somebody writes.
+    received: AtomicU64,
+    writing: Arc<Turn<Open>>,
 }
 
 /// An upload that is written to. The hash is of everything in the file.
@@ -38,6 +51,8 @@ struct Open {
     file: fs::File,
     hash: Sha256,
     size: u64,
+    /// The file is a blob now, and nothing may be written to it any more.
+    is_over: bool,
 }
 
 /// What a client says when it ends an upload.
@@ -55,11 +70,11 @@ impl Uploads {
         self.folder.join(id.as_str())
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Turn<Open>>>> {
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Upload>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn create(&self) -> Result<(Id, Arc<Turn<Open>>), Refused> {
+    async fn create(&self) -> Result<(Id, Arc<Upload>), Refused> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
         let id = Id::new(u128::from_be_bytes(random));
@@ -68,30 +83,64 @@ impl Uploads {
             fs::OpenOptions::new().create_new(true).read(true).write(true).open(path)
         })
         .await?;
-        let open = Arc::new(Turn::new(Open { file, hash: Sha256::new(), size: 0 }));
-        self.known().insert(id.as_str().to_owned(), open.clone());
-        Ok((id, open))
+        let open = Open { file, hash: Sha256::new(), size: 0, is_over: false };
+        let upload = Arc::new(Upload::new(open));
+        self.known().insert(id.as_str().to_owned(), upload.clone());
+        Ok((id, upload))
     }
 
-    /// One that is not known since the start is read once more, for its hash.
-    async fn find(&self, id: &Id) -> Result<Arc<Turn<Open>>, Refused> {
-        if let Some(open) = self.known().get(id.as_str()) {
-            return Ok(open.clone());
+    /// One that is not known is read once more, for its hash.
+    async fn find(&self, id: &Id) -> Result<Arc<Upload>, Refused> {
+        if let Some(upload) = self.known().get(id.as_str()) {
+            return Ok(upload.clone());
         }
         let path = self.path(id);
         let read = blocking(move || {
             let mut file = fs::OpenOptions::new().read(true).write(true).open(path)?;
             let mut hash = HashWriter::default();
             let size = io::copy(&mut file, &mut hash)?;
-            Ok(Open { file, hash: hash.0, size })
+            Ok(Open { file, hash: hash.0, size, is_over: false })
         });
         let read = disk::found(read.await)?.ok_or_else(Refused::upload)?;
-        let open = Arc::new(Turn::new(read));
-        Ok(self.known().entry(id.as_str().to_owned()).or_insert(open).clone())
+        let mut known = self.known();
+        // Somebody may have ended it meanwhile: then the file is a blob and no upload.
+        let there = disk::found(fs::metadata(self.path(id)))?.ok_or_else(Refused::upload)?;
+        if there.ino() != read.file.metadata()?.ino() {
+            return Err(Refused::upload());
+        }
+        let entry = known.entry(id.as_str().to_owned());
+        Ok(entry.or_insert_with(|| Arc::new(Upload::new(read))).clone())
+    }
+
+    /// What nobody uses at the moment is read again when it is asked for.
+    pub(super) fn forget_idle(&self) {
+        self.known().retain(|_, upload| {
+            Arc::strong_count(upload) > 1 || Arc::strong_count(&upload.writing) > 1
+        });
     }
 
     fn forget(&self, id: &Id) {
         self.known().remove(id.as_str());
+    }
+}
+
+#[cfg(test)]
+impl Uploads {
+    pub(super) fn known_for_test(&self, id: &Id) -> Arc<Upload> {
+        self.known()[id.as_str()].clone()
+    }
+}
+
+#[cfg(test)]
+impl Upload {
+    pub(super) async fn is_refused_for_test(&self) -> bool {
+        receive(self, Body::from("more"), None).await.is_err()
+    }
+}
+
+impl Upload {
+    fn new(open: Open) -> Self {
+        Self { received: AtomicU64::new(open.size), writing: Arc::new(Turn::new(open)) }
     }
 }
 
@@ -113,18 +162,22 @@ impl Open {
 }
 
 /// Takes a body into an upload. What came before a connection broke is kept.
-async fn receive(open: &Arc<Turn<Open>>, mut body: Body, at: Option<u64>) -> Result<u64, Refused> {
-    let mut turn = open
-        .clone()
-        .try_lock_owned()
-        .map_err(|_| Refused::range("somebody else is sending to this upload", None))?;
+async fn receive(upload: &Upload, mut body: Body, at: Option<u64>) -> Result<u64, Refused> {
+    let turn = upload.writing.clone().try_lock_owned();
+    let busy = |_| Refused::range("somebody else is sending to this upload", None);
+    let mut turn = turn.map_err(busy)?;
+    if turn.is_over {
+        return Err(Refused::upload());
+    }
     if at.is_some_and(|at| at != turn.size) {
         let message = format!("the chunk must begin at {}", turn.size);
         return Err(Refused::range(message, Some(range::received(turn.size))));
     }
     let mut pieces: Vec<Bytes> = Vec::new();
     loop {
-        let frame = body.frame().await;
+        let Ok(frame) = timeout(SILENCE, body.frame()).await else {
+            return Err(Refused::body("nothing has come for a while; what came is kept"));
+        };
         let is_end = !matches!(frame, Some(Ok(_)));
         let broken = matches!(frame, Some(Err(_)));
         if let Some(Ok(frame)) = frame
@@ -140,6 +193,7 @@ async fn receive(open: &Arc<Turn<Open>>, mut body: Body, at: Option<u64>) -> Res
                 Ok(turn)
             })
             .await?;
+            upload.received.store(turn.size, Ordering::Release);
         }
         match (is_end, broken) {
             (true, true) => return Err(Refused::body("the connection broke; what came is kept")),
@@ -150,23 +204,23 @@ async fn receive(open: &Arc<Turn<Open>>, mut body: Body, at: Option<u64>) -> Res
 }
 
 pub(super) async fn start(
-    disk: &Disk,
-    uploads: &Uploads,
+    disk: &Arc<Disk>,
+    uploads: &Arc<Uploads>,
     name: &Name,
     query: &Query,
     body: Body,
 ) -> Result<Response, Refused> {
     // A blob may be read from every repository, so it can be mounted from any.
     if let Some(wanted) = query.get("mount").and_then(|text| digest(text).ok())
-        && disk.size(&wanted).await?.is_some()
+        && disk.touch(&wanted).await?
     {
         return Ok(created(name, &wanted));
     }
-    let (id, open) = uploads.create().await?;
+    let (id, upload) = uploads.create().await?;
     if let Some(wanted) = query.get("digest") {
         let wanted = digest(wanted)?;
-        receive(&open, body, Some(0)).await?;
-        return complete(disk, uploads, name, &id, open, &wanted).await;
+        receive(&upload, body, Some(0)).await?;
+        return complete(disk, uploads, name, &id, &upload, &wanted).await;
     }
     let mut response = accepted(StatusCode::ACCEPTED, name, &id, 0);
     set(response.headers_mut(), "oci-chunk-min-length", "1");
@@ -174,8 +228,7 @@ pub(super) async fn start(
 }
 
 pub(super) async fn state(uploads: &Uploads, name: &Name, id: &Id) -> Result<Response, Refused> {
-    let open = uploads.find(id).await?;
-    let size = open.lock().await.size;
+    let size = uploads.find(id).await?.received.load(Ordering::Acquire);
     Ok(accepted(StatusCode::NO_CONTENT, name, id, size))
 }
 
@@ -186,14 +239,14 @@ pub(super) async fn append(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Response, Refused> {
-    let open = uploads.find(id).await?;
-    let size = receive(&open, body, start_of(headers)?).await?;
+    let upload = uploads.find(id).await?;
+    let size = receive(&upload, body, start_of(headers)?).await?;
     Ok(accepted(StatusCode::ACCEPTED, name, id, size))
 }
 
 pub(super) async fn finish(
-    disk: &Disk,
-    uploads: &Uploads,
+    disk: &Arc<Disk>,
+    uploads: &Arc<Uploads>,
     name: &Name,
     id: &Id,
     asked: Finish<'_>,
@@ -201,30 +254,40 @@ pub(super) async fn finish(
 ) -> Result<Response, Refused> {
     let wanted = asked.query.get("digest");
     let wanted = digest(wanted.ok_or_else(|| Refused::digest("the parameter digest is missing"))?)?;
-    let open = uploads.find(id).await?;
-    receive(&open, body, start_of(asked.headers)?).await?;
-    complete(disk, uploads, name, id, open, &wanted).await
+    let upload = uploads.find(id).await?;
+    receive(&upload, body, start_of(asked.headers)?).await?;
+    complete(disk, uploads, name, id, &upload, &wanted).await
 }
 
+/// Once begun it goes to its end, even if the client does not wait for it.
 async fn complete(
-    disk: &Disk,
-    uploads: &Uploads,
+    disk: &Arc<Disk>,
+    uploads: &Arc<Uploads>,
     name: &Name,
     id: &Id,
-    open: Arc<Turn<Open>>,
+    upload: &Upload,
     wanted: &Digest,
 ) -> Result<Response, Refused> {
-    let turn = open.lock_owned().await;
+    let turn = upload.writing.clone().lock_owned().await;
+    if turn.is_over {
+        return Err(Refused::upload());
+    }
     let is = Digest::finish(turn.hash.clone());
     if is != *wanted {
         let message = format!("{wanted} was announced, and {is} has come");
         return Err(Refused::digest(message));
     }
-    // It must be on the disk before it is under its name.
-    let turn = blocking(move || turn.file.sync_all().map(|()| turn)).await?;
-    disk.keep_blob(uploads.path(id), wanted).await?;
-    uploads.forget(id);
-    drop(turn);
+    let (disk, uploads, id, digest) = (disk.clone(), uploads.clone(), id.clone(), wanted.clone());
+    let kept = tokio::spawn(async move {
+        // It must be on the disk before it is under its name.
+        let mut turn = blocking(move || turn.file.sync_all().map(|()| turn)).await?;
+        turn.is_over = true;
+        let _storing = disk.storing.read().await;
+        let kept = disk.keep_blob(uploads.path(&id), &digest).await;
+        uploads.forget(&id);
+        kept
+    });
+    kept.await.map_err(io::Error::other)??;
     Ok(created(name, wanted))
 }
 
