@@ -172,7 +172,11 @@ impl Hub {
         let address = format!("{}/", endpoint.trim_end_matches('/'));
         let parsed = Url::parse(&address).ok().filter(|url| url.host().is_some());
         Ok(Self {
-            http: remote::client(&remote::Settings::default(), remote::Redirects::Follow)?,
+            http: remote::client(
+                &remote::Settings::default(),
+                remote::Redirects::Follow,
+                Some(remote::SILENCE),
+            )?,
             endpoint: parsed.ok_or_else(|| Error::Endpoint(endpoint.to_owned()))?,
             token,
         })

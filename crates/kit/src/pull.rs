@@ -6,11 +6,12 @@ use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use futures::{StreamExt, TryStreamExt, stream};
 use sha2::{Digest as _, Sha256};
-use tokio::task::spawn_blocking;
+use tokio::{task::spawn_blocking, time::sleep};
 
 use crate::{
     Digest, Reference,
@@ -23,6 +24,7 @@ use crate::{
 
 /// A blob that breaks off is asked for again, so often without getting a byte further.
 const TRIES: u32 = 6;
+const PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -42,8 +44,9 @@ pub enum Error {
     Broken {
         registry: String,
         digest: Digest,
+        /// Nothing if it always ends in an orderly way, and too early.
         #[source]
-        source: reqwest::Error,
+        source: Option<reqwest::Error>,
     },
 }
 
@@ -95,20 +98,20 @@ impl Pull<'_> {
             return Ok(());
         };
         self.progress.received(&blob.digest, partial.size);
-        let mut failures = 0;
+        // One that always begins anew and never gets further is no use.
+        let (mut failures, mut furthest_before) = (0, 0);
         while partial.size < blob.size {
-            let before = partial.size;
-            match self.rest(repository, blob, partial).await? {
-                (reached, None) => partial = reached,
-                (reached, Some(source)) => {
-                    partial = reached;
-                    failures = if partial.size > before { 0 } else { failures + 1 };
-                    if failures >= TRIES {
-                        let registry = self.remote.registry().to_owned();
-                        let digest = blob.digest.clone();
-                        return Err(Error::Broken { registry, digest, source });
-                    }
-                }
+            let furthest = partial.size.max(furthest_before);
+            let (reached, source) = self.rest(repository, blob, partial).await?;
+            partial = reached;
+            failures = if partial.size > furthest { 0 } else { failures + 1 };
+            furthest_before = furthest;
+            if failures >= TRIES {
+                let registry = self.remote.registry().to_owned();
+                return Err(Error::Broken { registry, digest: blob.digest.clone(), source });
+            }
+            if failures > 0 {
+                sleep(PAUSE * failures).await;
             }
         }
         partial.finish(self.store, blob).await?;

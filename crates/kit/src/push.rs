@@ -97,7 +97,7 @@ impl Push<'_> {
         artifact: &Artifact,
     ) -> Result<Digest, Error> {
         let digest = Digest::of(&artifact.manifest);
-        if self.remote.resolve(reference).await?.as_ref() != Some(&digest) {
+        if self.remote.resolve_to_push(reference).await?.as_ref() != Some(&digest) {
             let blobs = stream::iter(&artifact.blobs).map(Ok);
             let concurrency = Some(self.concurrency.max(1));
             let repository = reference.repository();

@@ -83,7 +83,7 @@ pub enum Error {
         attempts: u32,
         told: String,
         #[source]
-        source: Option<reqwest::Error>,
+        source: Option<Trouble>,
     },
     #[error("{registry} sends something else than {wanted} for it: {is}")]
     Mismatch { registry: String, wanted: String, is: String },
@@ -91,6 +91,15 @@ pub enum Error {
     Nonsense { registry: String, what: String },
     #[error("cannot read what is to be sent")]
     Source(#[source] io::Error),
+}
+
+/// Why there was no answer at all.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    #[error(transparent)]
+    Http(reqwest::Error),
+    #[error("nothing goes on any more")]
+    Silent,
 }
 
 /// One registry. Cheap to share.
@@ -101,6 +110,8 @@ pub struct Remote {
 
 struct Inner {
     http: reqwest::Client,
+    /// For what has a body: only silence ends it, however long it takes.
+    sending: reqwest::Client,
     registry: String,
     base: std::sync::RwLock<Url>,
     auth: Auth,
@@ -108,7 +119,7 @@ struct Inner {
 }
 
 /// Whoever says nothing for so long has gone.
-const SILENCE: Duration = Duration::from_secs(60);
+pub(crate) const SILENCE: Duration = Duration::from_secs(60);
 
 impl Remote {
     pub fn new(registry: &str, settings: &Settings) -> Result<Self, Error> {
@@ -121,7 +132,8 @@ impl Remote {
             .map_err(|_| Error::Registry(registry.to_owned()))?;
         Ok(Self {
             inner: Arc::new(Inner {
-                http: client(settings, Redirects::Tell)?,
+                http: client(settings, Redirects::Tell, Some(SILENCE))?,
+                sending: client(settings, Redirects::Tell, None)?,
                 registry: registry.to_owned(),
                 base: std::sync::RwLock::new(base),
                 auth: Auth::new(registry, settings.credentials.clone()),
@@ -143,7 +155,12 @@ pub(crate) enum Redirects {
     Tell,
 }
 
-pub(crate) fn client(settings: &Settings, redirects: Redirects) -> Result<reqwest::Client, Error> {
+/// `silence` is how long an answer, or the next piece of one, may take.
+pub(crate) fn client(
+    settings: &Settings,
+    redirects: Redirects,
+    silence: Option<Duration>,
+) -> Result<reqwest::Client, Error> {
     // Whoever was first has chosen it; there is but one.
     drop(rustls::crypto::ring::default_provider().install_default());
     let read = |path: &PathBuf| {
@@ -152,13 +169,15 @@ pub(crate) fn client(settings: &Settings, redirects: Redirects) -> Result<reqwes
     let mut builder = reqwest::Client::builder()
         .user_agent(concat!("windlass/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(Duration::from_secs(15))
-        .read_timeout(SILENCE)
         .tcp_nodelay(true)
         .redirect(match redirects {
             Redirects::Follow => reqwest::redirect::Policy::limited(10),
             Redirects::Tell => reqwest::redirect::Policy::none(),
         })
         .danger_accept_invalid_certs(!settings.verify_tls);
+    if let Some(silence) = silence {
+        builder = builder.read_timeout(silence);
+    }
     if let Some(path) = &settings.ca_file {
         let authorities = reqwest::Certificate::from_pem_bundle(&read(path)?);
         for authority in authorities.map_err(Error::Setup)? {

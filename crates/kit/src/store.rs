@@ -35,6 +35,8 @@ pub enum Error {
     Damaged { path: PathBuf, source: serde_json::Error },
     #[error("{0} is not in the local storage")]
     Missing(Reference),
+    #[error("{0} is not in the local storage, and the artifact needs it")]
+    Incomplete(Digest),
 }
 
 /// The lock that is held while indexes are read or changed.
@@ -113,8 +115,8 @@ impl Store {
     pub fn keep(&self, file: tempfile::NamedTempFile, digest: &Digest) -> Result<(), Error> {
         let path = self.blob(digest);
         file.as_file().sync_all().map_err(at(&path))?;
-        file.persist(&path).map_err(|error| Error::Io { path, source: error.error })?;
-        Ok(())
+        let kept = file.persist(&path).map(drop).map_err(|error| error.error);
+        kept.and_then(|()| crate::whole::sync_parent(&path)).map_err(at(&path))
     }
 
     pub fn put(&self, bytes: &[u8]) -> Result<Digest, Error> {
@@ -171,6 +173,12 @@ impl Store {
         tags: &[Tag],
     ) -> Result<(), Error> {
         let _lock = self.lock(true)?;
+        // A sweep may have come between.
+        let needed = self.manifest(manifest)?;
+        let needed = needed.layers.into_iter().chain([needed.config]).map(|blob| blob.digest);
+        if let Some(missing) = { needed }.find(|digest| !self.has(digest)) {
+            return Err(Error::Incomplete(missing));
+        }
         for path in [self.storage().join(INDEX), self.index_of(reference)] {
             let mut index = self.index(&path)?;
             if index.manifests.iter().all(|known| known.digest != manifest.digest) {

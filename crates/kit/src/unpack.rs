@@ -26,6 +26,8 @@ mod target;
 pub use select::{Filter, InvalidFilter, wants, wants_kitfile};
 pub use target::Target;
 
+/// Of all names of a layer, which are kept until it is verified.
+const NAMES: usize = 64 << 20;
 /// Read and written at a time.
 const PIECE: usize = 1 << 20;
 
@@ -79,6 +81,8 @@ pub enum Error {
     Entries(u64),
     #[error("the layer becomes larger than {0} bytes")]
     Bytes(u64),
+    #[error("the names of the layer's files take more than {NAMES} bytes")]
+    Names,
     #[error(transparent)]
     Archive(#[from] read::Error),
     #[error("cannot read the layer")]
@@ -102,7 +106,8 @@ pub fn layer(
     existing: Existing,
     limits: Limits,
 ) -> Result<(), Error> {
-    let mut stored = Hashed::new(from);
+    // Whoever sends more than was announced is not listened to for ever.
+    let mut stored = Hashed::new(from.take(expected.size.saturating_add(1)));
     let mut work = Work {
         target,
         existing,
@@ -177,11 +182,15 @@ impl Work<'_> {
             });
         }
         let mut archive = Archive::new(from);
-        let mut count = 0;
+        let (mut count, mut names) = (0, 0);
         while let Some(entry) = archive.next_entry()? {
             count += 1;
             if count > self.limits.entries {
                 return Err(Error::Entries(self.limits.entries));
+            }
+            names += entry.name.len();
+            if names > NAMES {
+                return Err(Error::Names);
             }
             let name = match expected.under.as_str() {
                 "" => entry.name,
@@ -237,17 +246,18 @@ impl Work<'_> {
     }
 
     fn publish(self) -> Result<(), Error> {
+        let mut made = Vec::new();
         for (name, mode) in &self.staged.directories {
-            self.target.make_directory(name, mode | 0o700)?;
+            if self.target.make_directory(name, mode | 0o700)? {
+                made.push((name, *mode));
+            }
         }
         for (name, place) in &self.staged.files {
-            self.target.move_in(place, name)?;
+            self.target.move_in(place, name, self.existing)?;
         }
-        // What cannot be written to is closed when everything is in it.
-        for (name, mode) in self.staged.directories.iter().rev() {
-            if mode & 0o700 != 0o700 {
-                self.target.close(name, *mode)?;
-            }
+        // What cannot be written to is closed when everything is in it. What was there is not ours.
+        for (name, mode) in made.into_iter().rev().filter(|(_, mode)| mode & 0o700 != 0o700) {
+            self.target.close(name, mode)?;
         }
         Ok(())
     }

@@ -74,6 +74,13 @@ impl Hub {
     }
 }
 
+/// Beside the folder, so that no name of a file can be that of a part.
+fn parts(folder: &Path) -> PathBuf {
+    let mut name = folder.file_name().unwrap_or_default().to_owned();
+    name.push(".parts");
+    folder.with_file_name(name)
+}
+
 /// A file of which a part is there, and the hash of that part.
 struct Part {
     place: PathBuf,
@@ -127,7 +134,7 @@ impl io::Write for Hash {
 
 impl Part {
     async fn open(folder: &Path, file: &File) -> Result<Self, Error> {
-        let place = folder.join(format!("{}.part", file.path));
+        let place = parts(folder).join(&file.path);
         let (empty, limit) = (Hash::new(file), file.size);
         work(place, move |place| {
             crate::whole::make_parent(&place)?;
@@ -137,6 +144,8 @@ impl Part {
                 .read(true)
                 .write(true)
                 .open(&place)?;
+            // Whoever else gets the same file would write into this one.
+            file.try_lock().map_err(io::Error::from)?;
             if file.metadata()?.len() > limit {
                 file.set_len(0)?;
             }
@@ -189,6 +198,7 @@ impl Part {
         }
         work(self.place.clone(), move |place| {
             self.file.sync_all()?;
+            crate::whole::make_parent(&whole)?;
             fs::rename(&place, &whole)?;
             Ok(whole)
         })

@@ -163,18 +163,19 @@ async fn k25_all_pages_odd_names_and_what_was_cut() {
     let snapshot = hub.snapshot(&repository(), "main").await.unwrap();
     assert_eq!((snapshot.commit.as_str(), snapshot.files.len()), (COMMIT, 2502));
     let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("files");
     let large = snapshot.files.iter().find(|file| file.path == "large.bin").unwrap();
-    let place = hub.download(&repository(), COMMIT, large, folder.path(), &Quiet).await.unwrap();
+    let place = hub.download(&repository(), COMMIT, large, &whole, &Quiet).await.unwrap();
     assert_eq!(std::fs::metadata(place).unwrap().len(), 200_000);
     let odd = snapshot.files.iter().find(|file| file.path == "a b#%.json").unwrap();
-    hub.download(&repository(), COMMIT, odd, folder.path(), &Quiet).await.unwrap();
+    hub.download(&repository(), COMMIT, odd, &whole, &Quiet).await.unwrap();
     let asked = std::mem::take(&mut shared.lock().unwrap().asked);
     let ranges: Vec<_> = asked.iter().filter_map(|(_, headers)| headers.get("range")).collect();
     assert_eq!(ranges, ["bytes=70000-"]);
     assert!(asked.iter().any(|(target, _)| target.ends_with("/a%20b%23%25.json")));
     assert!(asked.iter().skip(1).all(|(target, _)| target.contains(COMMIT)), "one commit only");
     // What is there is not asked for again.
-    hub.download(&repository(), COMMIT, large, folder.path(), &Quiet).await.unwrap();
+    hub.download(&repository(), COMMIT, large, &whole, &Quiet).await.unwrap();
     assert!(shared.lock().unwrap().asked.is_empty());
 }
 
@@ -185,10 +186,11 @@ async fn k26_what_does_not_match_is_not_kept() {
     let hub = hub(address);
     let snapshot = hub.snapshot(&repository(), "main").await.unwrap();
     let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("files");
     let file = &snapshot.files[0];
-    let outcome = hub.download(&repository(), COMMIT, file, folder.path(), &Quiet).await;
+    let outcome = hub.download(&repository(), COMMIT, file, &whole, &Quiet).await;
     assert!(matches!(outcome, Err(Error::Mismatch { kind: "SHA-256", .. })));
-    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
+    assert!(!whole.exists());
 }
 
 #[tokio::test]
@@ -224,7 +226,8 @@ async fn k26_the_token_stays_with_the_hub() {
     let location = format!("http://localhost:{}/{COMMIT}/model.bin", other.port());
     shared.lock().unwrap().answers.push(("/resolve/", 302, vec![("location", location)]));
     let folder = tempfile::tempdir().unwrap();
-    hub.download(&repository(), COMMIT, &snapshot.files[0], folder.path(), &Quiet).await.unwrap();
+    let whole = folder.path().join("files");
+    hub.download(&repository(), COMMIT, &snapshot.files[0], &whole, &Quiet).await.unwrap();
     let ours = shared.lock().unwrap();
     assert!(ours.asked.iter().all(|(_, headers)| headers["authorization"] == "Bearer secret"));
     let theirs = elsewhere.lock().unwrap();

@@ -1,5 +1,7 @@
 //! Manifests, by tag and by digest.
 
+use std::sync::Arc;
+
 use axum::{body::Body, response::Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
@@ -81,7 +83,7 @@ async fn find(disk: &Disk, name: &Name, reference: &Version) -> Result<Digest, R
 }
 
 pub(super) async fn put(
-    disk: &Disk,
+    disk: &Arc<Disk>,
     name: &Name,
     reference: &Version,
     headers: &HeaderMap,
@@ -104,15 +106,24 @@ pub(super) async fn put(
         Refused::invalid_manifest(format!("the manifest cannot be read: {error}"))
     })?;
     let kept = Kept { media_type: media_type(&links, headers)?, size: bytes.len() as u64 };
-    // From here on no sweep may take away what the manifest names.
-    let _storing = disk.storing.read().await;
-    check(disk, name, &links).await?;
-    disk.write_blob(&digest, bytes.to_vec()).await?;
-    let subject = links.subject.as_ref().map(|subject| &subject.digest);
-    disk.keep_manifest(name, &digest, &kept, subject).await?;
-    if let Version::Tag(tag) = reference {
-        disk.set_tag(name, tag, &digest).await?;
-    }
+    let subject = links.subject.as_ref().map(|subject| subject.digest.clone());
+    // Once begun it goes to its end, even if the client does not wait for it.
+    let storing = {
+        let (disk, name, reference) = (disk.clone(), name.clone(), reference.clone());
+        let (digest, subject) = (digest.clone(), subject.clone());
+        tokio::spawn(async move {
+            // From here on no sweep may take away what the manifest names.
+            let _storing = disk.storing.read().await;
+            check(&disk, &name, &links).await?;
+            disk.write_blob(&digest, bytes.to_vec()).await?;
+            disk.keep_manifest(&name, &digest, &kept, subject.as_ref()).await?;
+            if let Version::Tag(tag) = reference {
+                disk.set_tag(&name, &tag, &digest).await?;
+            }
+            Ok::<(), Refused>(())
+        })
+    };
+    storing.await.map_err(std::io::Error::other)??;
     let mut response = empty(StatusCode::CREATED);
     let told = response.headers_mut();
     set(told, "location", &format!("/v2/{}/manifests/{digest}", name.as_str()));

@@ -18,6 +18,8 @@ use super::{
 
 /// What registries mean if they say nothing.
 const USUAL: u64 = 60;
+/// Nobody believes in more.
+const DAY: u64 = 24 * 60 * 60;
 /// A token is not used in its last moments.
 const MARGIN: Duration = Duration::from_secs(10);
 
@@ -30,7 +32,8 @@ pub(super) struct Auth {
 
 #[derive(Default)]
 struct Known {
-    basic: bool,
+    /// What the registry has asked for.
+    challenge: Option<Challenge>,
     /// By scope.
     tokens: HashMap<String, (String, Instant)>,
 }
@@ -70,24 +73,36 @@ impl Auth {
         self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// What is known to be wanted.
-    pub(super) async fn sign(&self, request: RequestBuilder, scope: &str) -> RequestBuilder {
-        let (is_basic, token) = {
-            let known = self.known();
-            let fresh = |(_, until): &&(String, Instant)| *until > Instant::now();
-            let token = known.tokens.get(scope).filter(fresh).map(|(token, _)| token.clone());
-            (known.basic, token)
-        };
-        if let Some(token) = token {
+    /// With what is known to be wanted. A token that has ended is renewed before anything is sent.
+    pub(super) async fn sign(
+        &self,
+        http: &Client,
+        request: RequestBuilder,
+        scope: &str,
+    ) -> RequestBuilder {
+        if let Some(token) = self.fresh(scope) {
+            return request.bearer_auth(token);
+        }
+        let challenge = self.known().challenge.clone();
+        if let Some(challenge @ Challenge::Bearer { .. }) = &challenge
+            && self.answer(http, challenge, scope).await.is_ok_and(|is_answered| is_answered)
+            && let Some(token) = self.fresh(scope)
+        {
             return request.bearer_auth(token);
         }
         match self.credential().await.map(|found| &found.credential) {
-            Some(Credential::Basic { user, password }) if is_basic => {
+            Some(Credential::Basic { user, password }) if challenge == Some(Challenge::Basic) => {
                 request.basic_auth(user, Some(password))
             }
             Some(Credential::Token(token)) => request.bearer_auth(token),
             _ => request,
         }
+    }
+
+    fn fresh(&self, scope: &str) -> Option<String> {
+        let known = self.known();
+        let (token, until) = known.tokens.get(scope)?;
+        (*until > Instant::now()).then(|| token.clone())
     }
 
     /// Does what a challenge asks for. Whether there is any sense in asking again.
@@ -97,22 +112,19 @@ impl Auth {
         challenge: &Challenge,
         scope: &str,
     ) -> Result<bool, reqwest::Error> {
+        self.known().challenge = Some(challenge.clone());
         match challenge {
-            Challenge::Basic => {
-                let is_new = !std::mem::replace(&mut self.known().basic, true);
-                let has_one = matches!(
-                    self.credential().await.map(|found| &found.credential),
-                    Some(Credential::Basic { .. })
-                );
-                Ok(is_new && has_one)
-            }
+            Challenge::Basic => Ok(matches!(
+                self.credential().await.map(|found| &found.credential),
+                Some(Credential::Basic { .. })
+            )),
             Challenge::Bearer { realm, service, scope: asked } => {
                 let Ok(realm) = Url::parse(realm) else { return Ok(false) };
                 let wanted =
                     if scope.is_empty() { asked.as_deref().unwrap_or_default() } else { scope };
                 let granted = self.token(http, realm, service.as_deref(), wanted).await?;
                 let Some(granted) = granted else { return Ok(false) };
-                let lasts = Duration::from_secs(granted.expires_in.unwrap_or(USUAL).max(1));
+                let lasts = Duration::from_secs(granted.expires_in.unwrap_or(USUAL).clamp(1, DAY));
                 let until = Instant::now() + lasts.saturating_sub(MARGIN.min(lasts / 2));
                 let token =
                     if granted.token.is_empty() { granted.access_token } else { granted.token };

@@ -153,8 +153,13 @@ fn ask(helper: &str, registry: &str) -> io::Result<Option<Credential>> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()?;
+    // The name under which docker keeps it.
+    let name = match registry {
+        "docker.io" | "index.docker.io" => "https://index.docker.io/v1/",
+        other => other,
+    };
     if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(registry.as_bytes())?;
+        stdin.write_all(name.as_bytes())?;
     }
     let output = child.wait_with_output()?;
     if !output.status.success() {

@@ -5,8 +5,8 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 
 use super::{
-    Error, Remote,
-    send::{Call, Sent, told},
+    Error, Remote, Trouble,
+    send::{Call, Sent},
 };
 use crate::{
     Digest, Reference,
@@ -35,30 +35,18 @@ pub(super) fn pushing(repository: &str) -> String {
 impl Remote {
     /// Whether it is there, and may be asked.
     pub async fn ping(&self) -> Result<(), Error> {
-        let call = || -> Result<Call<'_>, Error> {
-            Ok(Call {
-                method: Method::GET,
-                url: self.url("")?,
-                scope: "",
-                headers: HeaderMap::new(),
-                attempt: "ask".to_owned(),
-            })
+        let call = Call {
+            method: Method::GET,
+            url: self.url("")?,
+            scope: "",
+            headers: HeaderMap::new(),
+            attempt: "ask".to_owned(),
         };
-        let response = self.send(&call()?, &Sent::Nothing).await?;
-        if response.status().is_success() {
-            return Ok(());
+        let response = self.send(&call, &Sent::Nothing).await?;
+        match response.status().is_success() {
+            true => Ok(()),
+            false => Err(self.unexpected("ask", response).await),
         }
-        let status = response.status();
-        let text = told(response).await;
-        if self.turn_to_tls(&text) {
-            let response = self.send(&call()?, &Sent::Nothing).await?;
-            return match response.status().is_success() {
-                true => Ok(()),
-                false => Err(self.unexpected("ask", response).await),
-            };
-        }
-        let registry = self.registry().to_owned();
-        Err(Error::Refused { registry, attempt: "ask".to_owned(), status, told: text })
     }
 
     fn manifest_call<'a>(
@@ -79,7 +67,20 @@ impl Remote {
 
     /// The digest under a name, if there is anything.
     pub async fn resolve(&self, reference: &Reference) -> Result<Option<Digest>, Error> {
-        let scope = pulling(reference.repository());
+        self.resolve_by(reference, pulling(reference.repository())).await
+    }
+
+    /// The same for whoever is about to push: a repository that is not there yet can only be asked for
+    /// with the right to make it.
+    pub async fn resolve_to_push(&self, reference: &Reference) -> Result<Option<Digest>, Error> {
+        self.resolve_by(reference, pushing(reference.repository())).await
+    }
+
+    async fn resolve_by(
+        &self,
+        reference: &Reference,
+        scope: String,
+    ) -> Result<Option<Digest>, Error> {
         let call = self.manifest_call(Method::HEAD, reference, &scope, "look for")?;
         let response = self.send(&call, &Sent::Nothing).await?;
         match response.status() {
@@ -140,7 +141,7 @@ impl Remote {
                 Ok(None) => return Ok(bytes.into()),
                 Err(error) => {
                     let (registry, attempt) = (self.registry().to_owned(), attempt.to_owned());
-                    let source = Some(error.without_url());
+                    let source = Some(Trouble::Http(error.without_url()));
                     let told = String::new();
                     return Err(Error::Failed { registry, attempt, attempts: 1, told, source });
                 }
@@ -222,7 +223,7 @@ impl Remote {
             // A page without anything would be followed by itself for ever.
             let is_last = tags.is_empty();
             all.extend(tags);
-            match next.filter(|_| !is_last) {
+            match next.filter(|next| !is_last && *next != url) {
                 Some(next) => url = next,
                 None => return Ok(all),
             }

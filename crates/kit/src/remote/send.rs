@@ -1,12 +1,20 @@
 //! One request: signed, redirected, and repeated where that may help.
 
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
 use http::{HeaderMap, Method, StatusCode, header};
 use reqwest::{Response, Url};
 use serde::Deserialize;
 use tokio::time::sleep;
 
 use super::{
-    Error, Remote, challenge, retry,
+    Error, Remote, SILENCE, Trouble, challenge, retry,
     source::{self, Fault, Source},
 };
 
@@ -14,8 +22,11 @@ use super::{
 const HOPS: usize = 5;
 /// What Go's servers answer to a client that forgets about TLS.
 const WANTS_TLS: &str = "HTTP request to an HTTPS server";
-/// Of an error's text.
+/// Of an error's text, read and told.
+const TEXT: usize = 64 << 10;
 const WORDS: usize = 300;
+/// What a registry may take to make a blob of what it has: it hashes and syncs.
+const MAKING: Duration = Duration::from_secs(15 * 60);
 
 pub(super) struct Call<'a> {
     pub(super) method: Method,
@@ -32,7 +43,7 @@ pub(super) enum Sent {
     #[default]
     Nothing,
     Part {
-        source: std::sync::Arc<dyn Source>,
+        source: Arc<dyn Source>,
         from: u64,
         count: u64,
         seen: Seen,
@@ -40,7 +51,7 @@ pub(super) enum Sent {
 }
 
 /// Told of every piece that leaves.
-pub(super) type Seen = std::sync::Arc<dyn Fn(&[u8]) + Send + Sync>;
+pub(super) type Seen = Arc<dyn Fn(&[u8]) + Send + Sync>;
 
 #[derive(Deserialize)]
 struct Errors {
@@ -63,6 +74,16 @@ impl Remote {
 
     /// Everything but what may pass, and what is forbidden, is for the caller to judge.
     pub(super) async fn send(&self, call: &Call<'_>, sent: &Sent) -> Result<Response, Error> {
+        self.send_within(call, sent, self.inner.settings.attempts).await
+    }
+
+    /// With so many tries. What cannot simply be repeated has one.
+    pub(super) async fn send_within(
+        &self,
+        call: &Call<'_>,
+        sent: &Sent,
+        attempts: u32,
+    ) -> Result<Response, Error> {
         let mut failures = 0;
         let mut challenged = false;
         loop {
@@ -70,7 +91,7 @@ impl Remote {
             if let Some(error) = fault.and_then(|fault| fault.take()) {
                 return Err(Error::Source(error));
             }
-            let asked = match outcome {
+            match outcome {
                 Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
                     if !std::mem::replace(&mut challenged, true)
                         && self.answer(call, &response).await?
@@ -82,21 +103,31 @@ impl Remote {
                 Ok(response) if response.status() == StatusCode::FORBIDDEN => {
                     return Err(self.denied(call, response).await);
                 }
+                Ok(response) if self.may_want_tls(&response) => {
+                    let (registry, attempt) = (self.inner.registry.clone(), call.attempt.clone());
+                    let (status, told) = (response.status(), told(response).await);
+                    if !self.turn_to_tls(&told) {
+                        return Err(Error::Refused { registry, attempt, status, told });
+                    }
+                }
                 Ok(response) if !retry::is_passing(response.status()) => return Ok(response),
                 outcome => {
                     failures += 1;
+                    // Whatever was granted before may have ended meanwhile.
+                    challenged = false;
                     let header = outcome.as_ref().ok().and_then(|response| {
                         response.headers().get(header::RETRY_AFTER)?.to_str().ok()
                     });
                     let wait = retry::wait(failures, retry::asked(header), jitter());
-                    match wait.filter(|_| failures < self.inner.settings.attempts) {
-                        Some(wait) => wait,
+                    match wait.filter(|_| failures < attempts) {
+                        Some(wait) => {
+                            tracing::debug!(attempt = call.attempt, failures, "tried again");
+                            sleep(wait).await;
+                        }
                         None => return Err(self.failed(call, failures, outcome).await),
                     }
                 }
-            };
-            tracing::debug!(attempt = call.attempt, failures, "tried again");
-            sleep(asked).await;
+            }
         }
     }
 
@@ -104,35 +135,78 @@ impl Remote {
         &self,
         call: &Call<'_>,
         sent: &Sent,
-    ) -> (Result<Response, reqwest::Error>, Option<Fault>) {
-        let mut url = call.url.clone();
+    ) -> (Result<Response, Trouble>, Option<Fault>) {
+        let mut url = self.as_asked(call.url.clone());
+        let has_body = matches!(sent, Sent::Part { .. }) || call.method == Method::PUT;
+        let http = if has_body { &self.inner.sending } else { &self.inner.http };
         for _ in 0..=HOPS {
-            let mut request = self
-                .inner
-                .http
-                .request(call.method.clone(), url.clone())
-                .headers(call.headers.clone());
+            let mut request =
+                http.request(call.method.clone(), url.clone()).headers(call.headers.clone());
             // Nobody else may learn who we are.
             if self.is_own(&url) {
-                request = self.inner.auth.sign(request, call.scope).await;
+                request = self.inner.auth.sign(&self.inner.http, request, call.scope).await;
             }
-            let mut fault = None;
+            let (mut fault, mut left) = (None, Left::default());
             if let Sent::Part { source, from, count, seen } = sent {
-                let seen = seen.clone();
-                let made = source::body(source.clone(), *from, *count, move |piece| seen(piece));
+                let (seen, gone) = (seen.clone(), left.begin(*count));
+                let made = source::body(source.clone(), *from, *count, move |piece| {
+                    seen(piece);
+                    gone.fetch_sub(piece.len() as u64, Ordering::Relaxed);
+                });
                 request = request.header(header::CONTENT_LENGTH, *count).body(made.0);
                 fault = Some(made.1);
             }
-            let response = match request.send().await {
+            let sending = async { request.send().await.map_err(Trouble::Http) };
+            let response = match has_body {
+                true => tokio::select! {
+                    outcome = sending => outcome,
+                    () = left.stands_still() => Err(Trouble::Silent),
+                },
+                false => sending.await,
+            };
+            let response = match response {
                 Ok(response) => response,
-                Err(error) => return (Err(error), fault),
+                Err(trouble) => return (Err(trouble), fault),
             };
             match elsewhere(&call.method, &url, &response) {
-                Some(next) => url = next,
+                Some(next) => {
+                    self.follow_to_tls(&url, &next);
+                    url = next;
+                }
                 None => return (Ok(response), fault),
             }
         }
-        (self.inner.http.get(url).send().await, None)
+        let last = self.inner.http.get(url).send().await;
+        (last.map_err(Trouble::Http), None)
+    }
+
+    /// By TLS, if the registry has asked for it meanwhile.
+    fn as_asked(&self, mut url: Url) -> Url {
+        let base = self.inner.base.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if base.scheme() == "https" && url.scheme() == "http" && base.host_str() == url.host_str() {
+            // It cannot fail between these two.
+            let _ = url.set_scheme("https");
+        }
+        url
+    }
+
+    /// A registry that sends us from HTTP to HTTPS of the same host is still ours.
+    fn follow_to_tls(&self, from: &Url, to: &Url) {
+        let is_same = from.host_str() == to.host_str() && self.is_own(from);
+        if is_same && from.scheme() == "http" && to.scheme() == "https" {
+            let mut base =
+                self.inner.base.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let is_set = base.set_scheme("https").is_ok() && base.set_port(to.port()).is_ok();
+            tracing::warn!(registry = self.inner.registry, is_set, "the registry wants TLS");
+        }
+    }
+
+    fn may_want_tls(&self, response: &Response) -> bool {
+        let header = response.headers().get(header::CONTENT_TYPE);
+        let is_plain = header.is_none_or(|value| value.as_bytes().starts_with(b"text/plain"));
+        response.status() == StatusCode::BAD_REQUEST
+            && response.url().scheme() == "http"
+            && is_plain
     }
 
     fn is_own(&self, url: &Url) -> bool {
@@ -142,6 +216,10 @@ impl Remote {
     }
 
     async fn answer(&self, call: &Call<'_>, response: &Response) -> Result<bool, Error> {
+        // Somebody to whom we were sent must not ask for our password.
+        if !self.is_own(response.url()) {
+            return Ok(false);
+        }
         self.inner.auth.forget(call.scope);
         let headers = response.headers().get_all(header::WWW_AUTHENTICATE).iter();
         let Some(challenge) = challenge::parse(headers.filter_map(|value| value.to_str().ok()))
@@ -154,7 +232,7 @@ impl Remote {
                 attempt: format!("get a token to {}", call.attempt),
                 attempts: 1,
                 told: String::new(),
-                source: Some(source.without_url()),
+                source: Some(Trouble::Http(source.without_url())),
             }
         })
     }
@@ -173,12 +251,13 @@ impl Remote {
         &self,
         call: &Call<'_>,
         attempts: u32,
-        outcome: Result<Response, reqwest::Error>,
+        outcome: Result<Response, Trouble>,
     ) -> Error {
         let (told, source) = match outcome {
             Ok(response) => (format!(": {}{}", response.status(), told(response).await), None),
             // Addresses may have secrets in their query.
-            Err(error) => (String::new(), Some(error.without_url())),
+            Err(Trouble::Http(error)) => (String::new(), Some(Trouble::Http(error.without_url()))),
+            Err(Trouble::Silent) => (String::new(), Some(Trouble::Silent)),
         };
         let (registry, attempt) = (self.inner.registry.clone(), call.attempt.clone());
         Error::Failed { registry, attempt, attempts, told, source }
@@ -192,7 +271,7 @@ impl Remote {
     }
 
     /// Who asked without TLS may be told to ask with it.
-    pub(super) fn turn_to_tls(&self, told: &str) -> bool {
+    fn turn_to_tls(&self, told: &str) -> bool {
         let mut base = self.inner.base.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         let is_needed = base.scheme() == "http" && told.contains(WANTS_TLS);
         if is_needed && base.set_scheme("https").is_ok() {
@@ -213,8 +292,14 @@ fn elsewhere(method: &Method, url: &Url, response: &Response) -> Option<Url> {
 }
 
 /// What a registry says of an error, cut to a bearable length.
-pub(super) async fn told(response: Response) -> String {
-    let text = response.text().await.unwrap_or_default();
+pub(super) async fn told(mut response: Response) -> String {
+    let mut text = Vec::new();
+    while let Ok(Some(piece)) = response.chunk().await
+        && text.len() < TEXT
+    {
+        text.extend(piece);
+    }
+    let text = String::from_utf8_lossy(&text).into_owned();
     let text = match serde_json::from_str::<Errors>(&text) {
         Ok(Errors { errors }) => {
             let one = |told: Told| format!("{} {}", told.code, told.message).trim().to_owned();
@@ -224,6 +309,30 @@ pub(super) async fn told(response: Response) -> String {
     };
     let text: String = text.chars().filter(|c| !c.is_control()).take(WORDS).collect();
     if text.is_empty() { text } else { format!(": {text}") }
+}
+
+/// How much of a body has not left yet.
+#[derive(Default)]
+struct Left(Arc<AtomicU64>);
+
+impl Left {
+    fn begin(&mut self, count: u64) -> Arc<AtomicU64> {
+        self.0.store(count, Ordering::Relaxed);
+        self.0.clone()
+    }
+
+    /// Until nothing has left for too long, or no answer has come after all has.
+    async fn stands_still(&self) {
+        let mut before = self.0.load(Ordering::Relaxed);
+        loop {
+            sleep(if before == 0 { MAKING } else { SILENCE }).await;
+            let now = self.0.load(Ordering::Relaxed);
+            if now == before {
+                return;
+            }
+            before = now;
+        }
+    }
 }
 
 fn jitter() -> u8 {

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use reqwest::{Response, Url};
 use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
 
 use super::{
     Error, Remote,
     manifests::pushing,
+    retry,
     send::{Call, Sent},
     source::Source,
 };
@@ -51,7 +53,12 @@ impl Remote {
     ) -> Result<bool, Error> {
         let path = format!("{repository}/blobs/uploads/?mount={digest}&from={from}");
         let attempt = format!("mount {digest} into {repository}");
-        let response = self.post(repository, &path, &attempt).await?;
+        let response = match self.post(repository, &path, &attempt).await {
+            Ok(response) => response,
+            // It may want rights on the other one; then the blob is sent.
+            Err(Error::Denied { .. } | Error::Refused { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
         match response.status() {
             StatusCode::CREATED => Ok(true),
             StatusCode::ACCEPTED => {
@@ -78,7 +85,8 @@ impl Remote {
         let takes_chunks = !self.takes_whole_only();
         if let Some(begun) = begun
             && takes_chunks
-            && let Some(upload) = self.state(repository, &begun.location).await?
+            // Whatever is wrong with it, another one can be begun.
+            && let Ok(Some(upload)) = self.state(repository, &begun.location).await
             && upload.offset <= size
             && matches!(
                 self.chunks(repository, digest, &source, upload, &progress).await?,
@@ -104,7 +112,7 @@ impl Remote {
             .any(|known| host == *known || known.starts_with('.') && host.ends_with(known))
     }
 
-    /// In one request.
+    /// In one request. After a failure nobody knows what has come, so it begins anew.
     async fn whole(
         &self,
         repository: &str,
@@ -129,12 +137,17 @@ impl Remote {
             };
             let count = source.size();
             let sent = Sent::Part { source: source.clone(), from: 0, count, seen };
-            let response = self.send(&call, &sent).await?;
-            match response.status() {
-                status if status.is_success() => return Ok(()),
-                // Some forget the upload when a connection breaks; then it has to begin anew.
-                StatusCode::NOT_FOUND if failures < 2 => failures += 1,
-                _ => return Err(self.unexpected(&call.attempt, response).await),
+            let error = match self.send_within(&call, &sent, 1).await {
+                Ok(response) if response.status().is_success() => return Ok(()),
+                Ok(response) => self.unexpected(&call.attempt, response).await,
+                Err(error) => error,
+            };
+            failures += 1;
+            match (&error, retry::wait(failures, None, 0)) {
+                (Error::Failed { .. }, Some(wait)) if failures < self.inner.settings.attempts => {
+                    sleep(wait).await;
+                }
+                _ => return Err(error),
             }
         }
     }
@@ -148,27 +161,29 @@ impl Remote {
         progress: &Arc<dyn Progress>,
     ) -> Result<Sending, Error> {
         let size = source.size();
+        let mut failures = 0;
         while upload.offset < size {
             let count = self.inner.settings.chunk.max(1).min(size - upload.offset);
-            let response = self.chunk(repository, source, &upload, count, progress).await?;
-            let is_taken = matches!(
-                response.status(),
-                StatusCode::ACCEPTED | StatusCode::CREATED | StatusCode::NO_CONTENT
-            );
-            let reached = received(&response).unwrap_or(0);
-            match (is_taken, self.location(&response)) {
-                (true, Ok(location)) if reached == upload.offset + count => {
-                    upload = Upload { location, offset: reached };
-                    progress.reached(&upload);
-                }
-                _ => match self.state(repository, &upload.location).await? {
-                    // It has more or less than we thought: from there on.
-                    Some(state) if state.offset != upload.offset && state.offset <= size => {
-                        upload = state;
-                    }
-                    _ => return Ok(Sending::AsWhole),
-                },
+            let sent = self.chunk(repository, source, &upload, count, progress).await;
+            if let Some(reached) = self.taken(&sent, upload.offset + count) {
+                (upload, failures) = (reached, 0);
+                progress.reached(&upload);
+                continue;
             }
+            let is_passing = matches!(sent, Ok(_) | Err(Error::Failed { .. }));
+            failures += 1;
+            match retry::wait(failures, None, 0) {
+                Some(wait) if is_passing && failures < self.inner.settings.attempts => {
+                    sleep(wait).await;
+                }
+                _ => return sent.map(|_| Sending::AsWhole),
+            }
+            // It has more or less than we think; where it has forgotten it, it begins anew.
+            let begun = self.state(repository, &upload.location).await?;
+            upload = match begun.filter(|begun| begun.offset <= size) {
+                Some(begun) => begun,
+                None => self.begin(repository).await?,
+            };
         }
         let scope = pushing(repository);
         let call = Call {
@@ -179,7 +194,19 @@ impl Remote {
             attempt: format!("end the push of {digest} to {repository}"),
         };
         let response = self.send(&call, &Sent::Nothing).await?;
-        Ok(if response.status().is_success() { Sending::Done } else { Sending::AsWhole })
+        let is_there = response.status().is_success() || self.has_blob(repository, digest).await?;
+        Ok(if is_there { Sending::Done } else { Sending::AsWhole })
+    }
+
+    /// Where an upload is after a chunk, if the registry says that it has taken it.
+    fn taken(&self, sent: &Result<Response, Error>, expected: u64) -> Option<Upload> {
+        let response = sent.as_ref().ok()?;
+        let is_taken = matches!(
+            response.status(),
+            StatusCode::ACCEPTED | StatusCode::CREATED | StatusCode::NO_CONTENT
+        );
+        let offset = received(response).filter(|reached| is_taken && *reached == expected)?;
+        Some(Upload { location: self.location(response).ok()?, offset })
     }
 
     async fn chunk(
@@ -206,7 +233,8 @@ impl Remote {
         let progress = progress.clone();
         let seen = Arc::new(move |piece: &[u8]| progress.sent(piece.len() as u64));
         let sent = Sent::Part { source: source.clone(), from: upload.offset, count, seen };
-        self.send(&call, &sent).await
+        // What the registry has is asked for before anything is sent again.
+        self.send_within(&call, &sent, 1).await
     }
 
     #[cfg(test)]

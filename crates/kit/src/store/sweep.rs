@@ -78,8 +78,16 @@ impl Store {
 
     fn used(&self) -> Result<BTreeSet<Digest>, Error> {
         let mut used = BTreeSet::new();
-        for manifest in self.index(&self.storage().join(INDEX))?.manifests {
-            if let Ok(read) = self.manifest(&manifest) {
+        let mut manifests = self.index(&self.storage().join(INDEX))?.manifests;
+        for (registry, repository) in self.repositories()? {
+            let name = super::name(&registry, &repository);
+            manifests
+                .extend(self.index(&self.storage().join(format!("{name}-index.json")))?.manifests);
+        }
+        for manifest in manifests {
+            // What cannot be read may name what is needed, so that nothing may be removed then.
+            if self.has(&manifest.digest) {
+                let read = self.manifest(&manifest)?;
                 used.extend(read.layers.into_iter().map(|layer| layer.digest));
                 used.insert(read.config.digest);
             }

@@ -7,11 +7,11 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, RawMode},
+    fs::{AtFlags, FileType, Mode, OFlags, RawMode, RenameFlags},
     io::Errno,
 };
 
-use super::Error;
+use super::{Error, Existing};
 use crate::tar::Type;
 
 pub struct Target {
@@ -48,21 +48,30 @@ impl Target {
         }
     }
 
-    /// With all that are above it.
-    pub(super) fn make_directory(&self, name: &str, mode: u32) -> Result<(), Error> {
+    /// With all that are above it. Whether it was not there.
+    pub(super) fn make_directory(&self, name: &str, mode: u32) -> Result<bool, Error> {
         let (parent, base) = parts(name);
         if base == "." {
-            return Ok(());
+            return Ok(false);
         }
         let parent = self.make_all(parent, name)?;
-        make(&parent, base, mode, name).map(drop)
+        make(&parent, base, mode, name).map(|(_, is_new)| is_new)
     }
 
-    pub(super) fn move_in(&self, from: &Path, name: &str) -> Result<(), Error> {
+    /// Somebody may have made it since it was looked for.
+    pub(super) fn move_in(&self, from: &Path, name: &str, existing: Existing) -> Result<(), Error> {
         let (parent, base) = parts(name);
         let parent = self.make_all(parent, name)?;
-        match rustix::fs::renameat(rustix::fs::CWD, from, &parent, base) {
+        let flags = match existing {
+            Existing::Replace => RenameFlags::empty(),
+            Existing::Refuse | Existing::Keep => RenameFlags::NOREPLACE,
+        };
+        match rustix::fs::renameat_with(rustix::fs::CWD, from, &parent, base, flags) {
             Ok(()) => Ok(()),
+            Err(Errno::EXIST) if existing == Existing::Keep => Ok(()),
+            Err(Errno::EXIST) if existing == Existing::Refuse => {
+                Err(Error::Exists(name.to_owned()))
+            }
             Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
                 Err(Error::NoFile(name.to_owned()))
             }
@@ -94,18 +103,20 @@ impl Target {
     fn make_all(&self, path: &str, name: &str) -> Result<OwnedFd, Error> {
         let mut at = self.root.try_clone().map_err(|source| write_failed(name, source))?;
         for element in elements(path) {
-            at = make(&at, element, 0o755, name)?;
+            (at, _) = make(&at, element, 0o755, name)?;
         }
         Ok(at)
     }
 }
 
-fn make(at: &OwnedFd, element: &str, mode: u32, name: &str) -> Result<OwnedFd, Error> {
-    match rustix::fs::mkdirat(at, element, Mode::from_raw_mode(mode as RawMode)) {
-        Ok(()) | Err(Errno::EXIST) => {}
+/// Whether it was not there is told too.
+fn make(at: &OwnedFd, element: &str, mode: u32, name: &str) -> Result<(OwnedFd, bool), Error> {
+    let is_new = match rustix::fs::mkdirat(at, element, Mode::from_raw_mode(mode as RawMode)) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
         Err(error) => return Err(failed(name)(error)),
-    }
-    open(at, element).map_err(through(name))
+    };
+    Ok((open(at, element).map_err(through(name))?, is_new))
 }
 
 fn open(at: &OwnedFd, element: &str) -> rustix::io::Result<OwnedFd> {

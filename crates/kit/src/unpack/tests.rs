@@ -178,3 +178,29 @@ fn k16_many_files_need_few_descriptors() {
     layer(bytes.as_slice(), &expected, &target, Existing::Refuse, limits).unwrap();
     assert_eq!(fs::read_dir(folder.path().join("d")).unwrap().count(), 3000);
 }
+
+#[test]
+fn rights_of_what_was_there_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("mine")).unwrap();
+    let mut bytes = Vec::new();
+    for name in [".", "mine", "new"] {
+        bytes.extend(Header { name, type_: Type::Directory, mode: 0o500, size: 0 }.blocks());
+    }
+    bytes.extend(END);
+    unpack(&bytes, folder.path(), Existing::Refuse).unwrap();
+    let mode =
+        |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o700;
+    assert_eq!((mode("."), mode("mine"), mode("new")), (0o700, 0o700, 0o500));
+}
+
+#[test]
+fn more_than_was_announced_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = Target::open(folder.path()).unwrap();
+    let bytes = archive(&[("model", "weights")]);
+    let known = expected(&bytes, Compression::None);
+    let endless = bytes.as_slice().chain(io::repeat(0));
+    let error = layer(endless, &known, &target, Existing::Refuse, LIMITS).unwrap_err();
+    assert!(matches!(error, Error::Size { .. }), "{error}");
+}
