@@ -46,6 +46,8 @@ async fn a_claim_is_bound_to_a_directory_that_goes_with_it() {
     // While a pod holds it, nothing goes.
     let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]);
     cluster.api.post(PODS, pod("a", json!({"volumes": volumes}))).await.is(201);
+    // One without a node would not hold it.
+    cluster.api.until(&format!("{PODS}/a"), |a| a.body["spec"]["nodeName"].is_string()).await;
     cluster.api.delete(&path).await.is(200);
     assert!(cluster.api.get(&path).await.is(200).body["metadata"]["deletionTimestamp"].is_string());
     assert!(directory.join("weights").is_file());

@@ -43,6 +43,8 @@ use windlass_routing::gateway::{
 use pools::Pools;
 
 const PORTS: RangeInclusive<u16> = 8080..=8099;
+/// Where `windlass operator` answers probes: the two may run side by side.
+const PROBES: u16 = 8081;
 const ACCOUNT: &str = "windlass-gateway";
 /// Changes come in swarms; the first is heeded at once, the others together.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -153,7 +155,7 @@ async fn bind(port: u16) -> std::io::Result<TcpListener> {
 }
 
 async fn bind_any() -> std::io::Result<TcpListener> {
-    for port in PORTS {
+    for port in PORTS.filter(|port| *port != PROBES) {
         if let Ok(socket) = bind(port).await {
             return Ok(socket);
         }
