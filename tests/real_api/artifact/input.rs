@@ -79,9 +79,11 @@ async fn w10_a_missing_secret_is_named_by_the_pod_that_waits_for_it() {
     let job = wait_job::<ModelArtifact>(&space, "a").await;
     let text = r#"secret "hf-token" not found"#;
     kubelet::hold_pods(&space, &pods_of(&job), 1, "CreateContainerConfigError", text).await;
-    let named = |status: &ArtifactStatus| message(status).contains(text);
+    // The Job may count its pod only after the pod waits.
+    let named = |status: &ArtifactStatus| {
+        message(status).contains(text) && status.phase.as_deref() == Some("Running")
+    };
     let status = wait::<ModelArtifact>(&space, "a", "the Secret's name", named).await;
-    assert_eq!(status.phase.as_deref(), Some("Running"));
     assert_eq!(super::ready(&status).unwrap().reason, "JobRunning");
 }
 
