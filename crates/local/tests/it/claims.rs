@@ -45,13 +45,13 @@ async fn a_claim_is_bound_to_a_directory_that_goes_with_it() {
 
     // While a pod holds it, nothing goes.
     let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]);
-    cluster.api.post(PODS, pod("a", json!({"volumes": volumes}))).await.is(201);
     // One without a node would not hold it.
-    cluster.api.until(&format!("{PODS}/a"), |a| a.body["spec"]["nodeName"].is_string()).await;
+    let pod = pod("a", json!({"volumes": volumes, "nodeName": "n"}));
+    cluster.api.post(PODS, pod).await.is(201);
     cluster.api.delete(&path).await.is(200);
     assert!(cluster.api.get(&path).await.is(200).body["metadata"]["deletionTimestamp"].is_string());
     assert!(directory.join("weights").is_file());
-    cluster.api.delete(&format!("{PODS}/a")).await.is(200);
+    cluster.api.delete(&format!("{PODS}/a?gracePeriodSeconds=0")).await.is(200);
     cluster.api.until_gone(&path).await;
     cluster.api.until_gone(&volume).await;
     assert!(!directory.exists());
