@@ -15,9 +15,9 @@ use crate::node::{
 
 /// What a process has after a hook that took all the time.
 const LEAST: Duration = Duration::from_secs(2);
-/// By then whoever sends requests to a pod that is deleted has heard of it. A program that is told to
-/// end at once would refuse what is still on its way.
-const HEARD: Duration = Duration::from_millis(100);
+/// By then whoever sends requests to a pod that is deleted has heard of it, and what was on its way has
+/// come, through a sidecar too. A program that is told to end at once would refuse it.
+const HEARD: Duration = Duration::from_secs(1);
 
 impl Worker {
     /// By then at the latest. Asked again, it can only be sooner.
