@@ -145,6 +145,9 @@ impl Stored {
             let told = String::from_utf8_lossy(&crate::json::to_bytes(&told)?).into_owned();
             annotations.insert(FILE_METADATA.to_owned(), told);
         }
+        if self.kind == Kind::Prompt {
+            annotations.insert(SUBTYPE.to_owned(), "prompt".to_owned());
+        }
         let (digest, size) = (self.digest.clone(), self.size);
         Ok(Descriptor { media_type, digest, size, urls: Vec::new(), annotations })
     }

@@ -11,7 +11,7 @@ use std::{
 
 use futures::{StreamExt, TryStreamExt, stream};
 use sha2::{Digest as _, Sha256};
-use tokio::{task::spawn_blocking, time::sleep};
+use tokio::time::sleep;
 
 use crate::{
     Digest, Reference,
@@ -20,6 +20,7 @@ use crate::{
     reference::{Tag, Version},
     remote::{self, Remote},
     store::{self, Store},
+    whole,
 };
 
 /// A blob that breaks off is asked for again, so often without getting a byte further.
@@ -180,8 +181,8 @@ impl Partial {
         work: impl FnOnce(PathBuf) -> io::Result<T> + Send + 'static,
     ) -> Result<T, Error> {
         let place = path.clone();
-        let outcome = spawn_blocking(move || work(path)).await.map_err(io::Error::other);
-        outcome.and_then(|outcome| outcome).map_err(|source| Error::Keep { path: place, source })
+        let outcome = whole::blocking(move || work(path)).await;
+        outcome.map_err(|source| Error::Keep { path: place, source })
     }
 
     async fn append(mut self, piece: bytes::Bytes) -> Result<Self, Error> {
@@ -217,7 +218,7 @@ impl Partial {
         Self::work(self.path.clone(), move |from| {
             self.file.sync_all()?;
             fs::rename(&from, &to)?;
-            crate::whole::sync_parent(&to)
+            whole::sync_parent(&to)
         })
         .await
     }

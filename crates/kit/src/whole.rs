@@ -6,6 +6,13 @@ use std::{
     path::Path,
 };
 
+/// Work on a file, on a thread that may wait for the disk.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+}
+
 /// Of files that are not whole yet.
 pub(crate) const PREFIX: &str = ".new-";
 

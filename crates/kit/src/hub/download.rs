@@ -11,7 +11,8 @@ use http::StatusCode;
 use percent_encoding::utf8_percent_encode;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
-use tokio::task::spawn_blocking;
+
+use crate::whole;
 
 use super::{ATTEMPTS, Asked, ESCAPED, Error, File, Hub, Repository, Sum, range};
 
@@ -137,7 +138,7 @@ impl Part {
         let place = parts(folder).join(&file.path);
         let (empty, limit) = (Hash::new(file), file.size);
         work(place, move |place| {
-            crate::whole::make_parent(&place)?;
+            whole::make_parent(&place)?;
             let mut file = fs::File::options()
                 .create(true)
                 .truncate(false)
@@ -198,7 +199,7 @@ impl Part {
         }
         work(self.place.clone(), move |place| {
             self.file.sync_all()?;
-            crate::whole::make_parent(&whole)?;
+            whole::make_parent(&whole)?;
             fs::rename(&place, &whole)?;
             Ok(whole)
         })
@@ -211,6 +212,6 @@ async fn work<T: Send + 'static>(
     work: impl FnOnce(PathBuf) -> io::Result<T> + Send + 'static,
 ) -> Result<T, Error> {
     let place = path.clone();
-    let outcome = spawn_blocking(move || work(path)).await.map_err(io::Error::other);
-    outcome.and_then(|outcome| outcome).map_err(|source| Error::Keep { path: place, source })
+    let outcome = whole::blocking(move || work(path)).await;
+    outcome.map_err(|source| Error::Keep { path: place, source })
 }

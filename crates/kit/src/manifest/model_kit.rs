@@ -1,8 +1,6 @@
 //! The form of KitOps.
 
-use super::{
-    Artifact, Descriptor, Error, Manifest, Profile, SUBTYPE, Stored, config_descriptor, finish,
-};
+use super::{Artifact, Descriptor, Error, Manifest, Profile, Stored, config_descriptor, finish};
 use crate::{Kitfile, kitfile::Kind};
 
 pub const MANIFEST: &str = "application/vnd.kitops.modelkit.manifest.v1+json";
@@ -36,9 +34,5 @@ fn layer(stored: &Stored) -> Result<Descriptor, serde_json::Error> {
         Kind::Docs => "docs",
     };
     let media_type = format!("application/vnd.kitops.modelkit.{name}.v1.{}", stored.suffix());
-    let mut descriptor = stored.descriptor(media_type)?;
-    if stored.kind == Kind::Prompt {
-        descriptor.annotations.insert(SUBTYPE.to_owned(), "prompt".to_owned());
-    }
-    Ok(descriptor)
+    stored.descriptor(media_type)
 }

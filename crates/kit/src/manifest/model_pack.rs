@@ -2,9 +2,7 @@
 
 use serde::Serialize;
 
-use super::{
-    Artifact, Descriptor, Error, Manifest, Profile, SUBTYPE, Stored, config_descriptor, finish,
-};
+use super::{Artifact, Descriptor, Error, Manifest, Profile, Stored, config_descriptor, finish};
 use crate::{Digest, Kitfile, json, kitfile::Kind};
 
 pub const MANIFEST: &str = "application/vnd.cncf.model.manifest.v1+json";
@@ -103,9 +101,5 @@ fn layer(stored: &Stored) -> Result<Descriptor, serde_json::Error> {
         Kind::Docs => "doc",
     };
     let media_type = format!("application/vnd.cncf.model.{name}.v1.{}", stored.suffix());
-    let mut descriptor = stored.descriptor(media_type)?;
-    if stored.kind == Kind::Prompt {
-        descriptor.annotations.insert(SUBTYPE.to_owned(), "prompt".to_owned());
-    }
-    Ok(descriptor)
+    stored.descriptor(media_type)
 }

@@ -8,7 +8,9 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tokio::{sync::RwLock, task::spawn_blocking};
+use tokio::sync::RwLock;
+
+pub(super) use crate::whole::blocking;
 
 use super::route::Name;
 use crate::{
@@ -213,12 +215,6 @@ async fn names(folder: PathBuf) -> io::Result<Vec<String>> {
         children.filter_map(|child| name(child).transpose()).collect()
     })
     .await
-}
-
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
 /// What is not there is no failure.

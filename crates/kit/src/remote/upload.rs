@@ -124,13 +124,7 @@ impl Remote {
         loop {
             let upload = self.begin(repository).await?;
             let scope = pushing(repository);
-            let call = Call {
-                method: Method::PUT,
-                url: with_digest(upload.location, digest),
-                scope: &scope,
-                headers: binary(),
-                attempt: format!("push {digest} to {repository}"),
-            };
+            let call = ending(upload, digest, &scope, format!("push {digest} to {repository}"));
             let seen = {
                 let progress = progress.clone();
                 Arc::new(move |piece: &[u8]| progress.sent(piece.len() as u64))
@@ -186,13 +180,8 @@ impl Remote {
             };
         }
         let scope = pushing(repository);
-        let call = Call {
-            method: Method::PUT,
-            url: with_digest(upload.location, digest),
-            scope: &scope,
-            headers: binary(),
-            attempt: format!("end the push of {digest} to {repository}"),
-        };
+        let attempt = format!("end the push of {digest} to {repository}");
+        let call = ending(upload, digest, &scope, attempt);
         let response = self.send(&call, &Sent::Nothing).await?;
         let is_there = response.status().is_success() || self.has_blob(repository, digest).await?;
         Ok(if is_there { Sending::Done } else { Sending::AsWhole })
@@ -305,9 +294,11 @@ fn binary() -> HeaderMap {
     [(header::CONTENT_TYPE, octets)].into_iter().collect()
 }
 
-fn with_digest(mut url: Url, digest: &Digest) -> Url {
+/// The request that makes a blob of an upload.
+fn ending<'a>(upload: Upload, digest: &Digest, scope: &'a str, attempt: String) -> Call<'a> {
+    let mut url = upload.location;
     url.query_pairs_mut().append_pair("digest", digest.as_str());
-    url
+    Call { method: Method::PUT, url, scope, headers: binary(), attempt }
 }
 
 /// `Range: 0-99` is a hundred bytes. `0-0` is none where nothing was sent yet, as registries do not tell
