@@ -18,6 +18,8 @@ mod quiet;
 mod routing;
 /// From a service to an InferenceService, and what stands in the way.
 mod services;
+/// What becomes of all that where something cannot be listed.
+mod unlisted;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Event;

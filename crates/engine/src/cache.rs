@@ -43,6 +43,8 @@ impl Version {
 struct KindCache {
     objects: HashMap<ObjectKey, Arc<Object>>,
     by_parent: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// Whether everything that exists has been seen once. Before, what is not here may exist.
+    listed: bool,
     /// The last objects seen to go: the answer to an earlier write may come in after the news of
     /// the object's end, and must not bring it back.
     gone: VecDeque<Arc<Object>>,
@@ -74,9 +76,17 @@ impl Cache {
         self.namespaces.is_empty() || namespace.is_none_or(watched)
     }
 
-    /// From now on this kind is answered from here.
+    /// From now on this kind is watched; it is answered from here once it is listed.
     pub fn open(&self, kind: &Kind) {
         self.write().entry(kind.clone()).or_default();
+    }
+
+    /// Everything of this kind that exists has been put in. That is so until the kind is closed: while
+    /// a watch is taken up again, what was known is the best answer.
+    pub fn listed(&self, kind: &Kind) {
+        if let Some(cache) = self.write().get_mut(kind) {
+            cache.listed = true;
+        }
     }
 
     /// The kind is no longer watched; returns what was known of it.
@@ -85,14 +95,22 @@ impl Cache {
         removed.map(|cache| cache.objects.into_values().collect()).unwrap_or_default()
     }
 
-    /// `None` if the object would not be here even if it existed: the answer must come from elsewhere.
+    /// `None` if the object might not be here even if it existed: the answer must come from elsewhere.
     pub fn get(&self, kind: &Kind, key: &ObjectKey) -> Option<Option<Arc<Object>>> {
         if !self.covers(key.namespace.as_deref()) {
             return None;
         }
-        Some(self.read().get(kind)?.objects.get(key).cloned())
+        let kinds = self.read();
+        let cache = kinds.get(kind).filter(|cache| cache.listed)?;
+        Some(cache.objects.get(key).cloned())
     }
 
+    /// The object if it has been seen; that it has not says nothing.
+    pub fn seen(&self, kind: &Kind, key: &ObjectKey) -> Option<Arc<Object>> {
+        self.read().get(kind)?.objects.get(key).cloned()
+    }
+
+    /// As [`Cache::get`].
     pub fn list(
         &self,
         kind: &Kind,
@@ -103,7 +121,27 @@ impl Cache {
             return None;
         }
         let kinds = self.read();
-        let cache = kinds.get(kind)?;
+        let cache = kinds.get(kind).filter(|cache| cache.listed)?;
+        Some(self.select(cache, namespace, selector))
+    }
+
+    /// As [`Cache::seen`].
+    pub fn list_seen(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        selector: &Selector,
+    ) -> Vec<Arc<Object>> {
+        let kinds = self.read();
+        kinds.get(kind).map(|cache| self.select(cache, namespace, selector)).unwrap_or_default()
+    }
+
+    fn select(
+        &self,
+        cache: &KindCache,
+        namespace: Option<&str>,
+        selector: &Selector,
+    ) -> Vec<Arc<Object>> {
         let fits = |object: &&Arc<Object>| {
             namespace.is_none_or(|wanted| object.key.namespace.as_deref() == Some(wanted))
                 && selector.matches_labels(&object.labels)
@@ -121,7 +159,7 @@ impl Cache {
             _ => cache.objects.values().filter(fits).cloned().collect(),
         };
         found.sort_by(|a, b| a.key.cmp(&b.key));
-        Some(found)
+        found
     }
 
     /// Takes in a version of an object, unless a newer one is known already.

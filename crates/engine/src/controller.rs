@@ -260,7 +260,7 @@ impl<D: Domain> Shared<D> {
         }
         let Some(label) = object.labels.get(identity.name_label) else {
             let key = ObjectKey::new(namespace, object.deployment()?);
-            let deployment = cache.get(&Kind::of::<Deployment>(), &key)??;
+            let deployment = cache.seen(&Kind::of::<Deployment>(), &key)?;
             return self.parent_of(&deployment);
         };
         let orphaned = object.deleting && self.pipeline.applier.holds(object);
@@ -337,7 +337,7 @@ impl<D: Domain> First<'_, D> {
     }
 
     /// An optional kind that is served but cannot be listed (its webhook is down, say) must not keep
-    /// all others waiting. Never ends.
+    /// all others waiting. Until it can, who asks for it asks the API. Never ends.
     async fn give_up(&self, watch: &Watch) {
         if watch.need == Need::Optional && watch.kind != self.shared.pipeline.kind {
             tokio::time::sleep(PATIENCE).await;

@@ -48,7 +48,7 @@ impl<D: Domain> Pipeline<D> {
 
     pub(crate) async fn drop_finalizer(&self, stored: &Object) -> Pass {
         // The status may have been written since the object was read.
-        let newest = self.cache.get(&self.kind, &stored.key).flatten();
+        let newest = self.cache.seen(&self.kind, &stored.key);
         let newest = newest.as_deref().unwrap_or(stored);
         let mut finalizers = newest.finalizers.clone();
         finalizers.retain(|known| Some(known.as_str()) != self.identity.finalizer);

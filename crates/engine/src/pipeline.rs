@@ -106,7 +106,7 @@ pub async fn look<D: Domain>(
 
 impl<D: Domain> Pipeline<D> {
     pub async fn reconcile(&self, key: &ObjectKey) -> Pass {
-        let stored = self.cache.get(&self.kind, key).flatten();
+        let stored = self.cache.seen(&self.kind, key);
         if let Some(pass) = self.release_left_behind(key, stored.as_deref()).await {
             return pass;
         }
@@ -253,7 +253,7 @@ impl<D: Domain> Pipeline<D> {
     /// Fields that a predecessor wrote stay when an apply leaves them out, and would go on telling
     /// what is no longer true.
     async fn drop_strays(&self, stored: &Object, wanted: &Value) -> Result<(), kube::Error> {
-        let live = self.cache.get(&self.kind, &stored.key).flatten();
+        let live = self.cache.seen(&self.kind, &stored.key);
         let live = live.as_deref().unwrap_or(stored).value();
         let strays = without_strays(&live, self.identity.predecessors, "status", wanted);
         let Some(strays) = strays else { return Ok(()) };
@@ -277,7 +277,7 @@ impl<D: Domain> Pipeline<D> {
             "status": status,
         });
         // The newest known version: an earlier round of this pass may have written already.
-        let live = self.cache.get(&self.kind, &stored.key).flatten();
+        let live = self.cache.seen(&self.kind, &stored.key);
         let live = live.as_deref().unwrap_or(stored);
         let unchanging = &self.applier.unchanging;
         if difference(&body, &live.value(), self.identity.controller, "status").is_none()

@@ -73,6 +73,7 @@ impl Watcher {
                     if self.take(namespace.as_deref(), event, &mut listings, &changed) {
                         unsynced -= 1;
                         if unsynced == 0 {
+                            self.cache.listed(&self.scope.kind);
                             synced();
                         }
                     }

@@ -19,14 +19,14 @@ fn by_predecessor() -> Option<String> {
     Some("manager".to_owned())
 }
 
-async fn report(space: &Space, name: &str, status: Value) {
+pub(super) async fn report(space: &Space, name: &str, status: Value) {
     let params = PatchParams { field_manager: by_predecessor(), ..Default::default() };
     let patch = Patch::Merge(json!({ "status": status }));
     space.api::<AimServiceTemplate>().patch_status(name, &params, &patch).await.unwrap();
 }
 
 /// What it serves from the template.
-async fn serve(space: &Space, name: &str) -> DynamicObject {
+pub(super) async fn serve(space: &Space, name: &str) -> DynamicObject {
     let template = space.get::<AimServiceTemplate>(name).await.unwrap();
     let runtime = json!({
         "apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntime",
@@ -50,7 +50,7 @@ async fn serve(space: &Space, name: &str) -> DynamicObject {
     api.create(&params, &serde_json::from_value(runtime).unwrap()).await.unwrap()
 }
 
-fn reported() -> Value {
+pub(super) fn reported() -> Value {
     json!({
         "status": "Available", "observedGeneration": 1,
         "modelSources": [{ "name": "m", "sourceUri": "hf://m", "size": "1Gi" }],
@@ -63,7 +63,7 @@ fn reported() -> Value {
 }
 
 /// The catalogue goes on to another image.
-async fn update_image(space: &Space) {
+pub(super) async fn update_image(space: &Space) {
     let other = image_spec(&IMAGE.replace("1.4.0", "2.0.0"), "");
     space.edit::<AimImage>("tiny-lm", json!({ "spec": other })).await;
 }

@@ -43,8 +43,7 @@ impl Applier {
         };
         let selector = crate::fetch::Selector::label(self.name_label, &owner_label(&key.name));
         for kind in kinds {
-            let known = self.cache.list(kind, key.namespace.as_deref(), &selector);
-            for child in known.unwrap_or_default() {
+            for child in self.cache.list_seen(kind, key.namespace.as_deref(), &selector) {
                 // One without an owner was orphaned, and nobody else will let it go.
                 let left = child.controller().is_none_or(is_left);
                 if left && child.deleting && self.holds(&child) {

@@ -17,6 +17,7 @@ fn object(name: &str, uid: &str, version: u64, parent: &str) -> Arc<Object> {
 fn cache() -> Cache {
     let cache = Cache::new(LABEL, Vec::new());
     cache.open(&kind());
+    cache.listed(&kind());
     cache
 }
 
@@ -30,6 +31,28 @@ fn a_kind_that_is_not_watched_is_not_answered() {
     let cache = Cache::new(LABEL, Vec::new());
     assert!(cache.get(&kind(), &ObjectKey::new(Some("ns"), "a")).is_none());
     assert!(cache.list(&kind(), None, &Selector::default()).is_none());
+}
+
+/// What is not there yet may exist, so nothing may be concluded from its absence.
+#[test]
+fn a_kind_is_answered_once_it_has_been_listed() {
+    let cache = Cache::new(LABEL, Vec::new());
+    let (key, all) = (ObjectKey::new(Some("ns"), "a"), Selector::default());
+    for _ in ["at first", "after it was gone for a while"] {
+        cache.open(&kind());
+        cache.put(&kind(), object("a", "u", 1, "p"));
+        assert!(cache.get(&kind(), &key).is_none());
+        assert!(cache.list(&kind(), None, &all).is_none());
+        assert!(cache.seen(&kind(), &key).is_some());
+        assert_eq!(cache.list_seen(&kind(), None, &all).len(), 1);
+        cache.listed(&kind());
+        assert!(cache.get(&kind(), &key).flatten().is_some());
+        assert!(cache.get(&kind(), &ObjectKey::new(Some("ns"), "b")).is_some_and(|b| b.is_none()));
+        assert_eq!(cache.list(&kind(), None, &all).map(|found| found.len()), Some(1));
+        cache.close(&kind());
+        cache.listed(&kind());
+        assert!(cache.get(&kind(), &key).is_none());
+    }
 }
 
 #[test]
@@ -140,6 +163,7 @@ fn a_listing_is_believed_even_if_it_is_older_but_not_against_a_write_since() {
 fn nothing_is_known_of_namespaces_that_are_not_watched() {
     let cache = Cache::new(LABEL, vec!["ns".to_owned()]);
     cache.open(&kind());
+    cache.listed(&kind());
     assert!(cache.get(&kind(), &ObjectKey::new(Some("ns"), "a")).is_some());
     assert!(cache.get(&kind(), &ObjectKey::new(Some("other"), "a")).is_none());
     assert!(cache.list(&kind(), Some("other"), &Selector::default()).is_none());
