@@ -14,8 +14,8 @@ use windlass_engine::health::{PodsView, pods, reasons as health_reasons};
 use windlass_engine::state::State;
 
 use super::discovery::{
-    self, Course, Failure, RunsWith, Wanted, course, has_answer, is_answered, is_counted, is_spent,
-    remembered,
+    self, Course, Failure, RunsWith, Wanted, course, ending, has_answer, is_answered, is_asking,
+    is_counted, is_spent, lacks_inputs, remembered,
 };
 use super::fetch::Answers;
 use super::health::NO_CONFIG;
@@ -138,10 +138,13 @@ impl Observed {
         self.known != self.record
     }
 
-    /// Whether the answer is the one that the template's status tells.
+    /// Whether the answer that was just read is the one that the template's status tells. Where that has
+    /// a record, it would be known; where it has none, the status tells whether anything was asked since.
     pub(super) fn is_stored<K: TemplateKind>(&self, template: &K) -> bool {
         let said = |answer: &Answer| json!([answer.sources, answer.profile]);
-        comes_back_as(&said(&self.answer), &said(&stored_answer(template)))
+        lacks_inputs(template)
+            && !template.status().is_some_and(is_asking)
+            && comes_back_as(&said(&self.answer), &said(&stored_answer(template)))
     }
 }
 
@@ -309,19 +312,20 @@ impl Asking<'_> {
 
     /// Jobs that ask something else, and those of which nothing more is to come. What has ended by
     /// itself is left to be looked at until another takes its name. Nothing goes in the pass that finds
-    /// a failure: what comes after it must be able to read of it.
+    /// an answer or a failure: what comes after it must be able to read of it.
     fn in_the_way(&self, outcome: &Outcome) -> Vec<String> {
         let (Some(wanted), Some(jobs)) = (self.wanted, self.answers.jobs.found()) else {
             return Vec::new();
         };
-        let unfinished = |job: &Job| course(job, Duration::MAX, self.now) == Course::Running;
+        let unfinished = |job: &Job| ending(job) == Course::Running;
         let goes = |job: &&Job| match outcome {
-            Outcome::Answered
-            | Outcome::Unread { .. }
+            Outcome::Unread { .. }
             | Outcome::NoImage
             | Outcome::JobFailed
-            | Outcome::ParseFailed { .. } => false,
+            | Outcome::ParseFailed { .. }
+            | Outcome::Discovered => false,
             Outcome::Starting => true,
+            Outcome::Answered => unfinished(job) && !wanted.is_asked_by(job),
             Outcome::Waiting { .. } if wanted.is_asked_by(job) => {
                 is_counted(self.known(), job) && unfinished(job)
             }

@@ -106,6 +106,12 @@ fn told(status: &TemplateStatus, job: &Job, course: Course) -> Discovery {
     }
 }
 
+/// Whether the last that a status tells of the asking is not that it was answered.
+pub(super) fn is_asking(status: &TemplateStatus) -> bool {
+    let progress = find(&status.conditions, PROGRESSING);
+    progress.is_some_and(|progress| progress.reason != reasons::AVAILABLE)
+}
+
 /// Whether there is an answer of which is not stored to what.
 pub(super) fn lacks_inputs<K: TemplateKind>(template: &K) -> bool {
     template.status().is_some_and(is_said)
@@ -255,17 +261,21 @@ pub(super) enum Course {
 }
 
 pub(super) fn course(job: &Job, patience: Duration, now: Timestamp) -> Course {
-    if is_complete(job) {
-        return Course::Complete;
-    }
-    if is_failed(job) {
-        return Course::Failed;
-    }
     let begun = job.metadata.creation_timestamp.as_ref().map(|time| time.0);
     let patience = SignedDuration::try_from(patience).unwrap_or(SignedDuration::MAX);
-    match begun.is_some_and(|begun| now.duration_since(begun) > patience) {
-        true => Course::TooLong,
-        false => Course::Running,
+    let is_late = begun.is_some_and(|begun| now.duration_since(begun) > patience);
+    match ending(job) {
+        Course::Running if is_late => Course::TooLong,
+        course => course,
+    }
+}
+
+/// The same without a look at the clock.
+pub(super) fn ending(job: &Job) -> Course {
+    match (is_complete(job), is_failed(job)) {
+        (true, _) => Course::Complete,
+        (false, true) => Course::Failed,
+        (false, false) => Course::Running,
     }
 }
 

@@ -412,3 +412,45 @@ fn while_it_waits_it_tells_why_and_nothing_that_is_over() {
     assert_eq!(back.condition("Failure").unwrap().1, "JobFailed");
     assert_eq!(back.condition("Ready").unwrap().2, "Template is not ready");
 }
+
+/// A look that writes is followed by another, and by then what has told the answer may be gone. But where
+/// nothing is served yet, services wait for the answer, and KServe for the runtime.
+#[test]
+fn w05_the_pass_that_finds_another_answer_does_nothing_but_store_it() {
+    let newer = image_of("registry.example.com/aim/tiny-lm:2.0.0");
+    for (template, first) in [(template(), true), (answered(&template()), false)] {
+        let mut cluster = Cluster::of([newer.clone()]).printing(OUTPUT);
+        cluster.objects.push(made(&look(&template, &cluster).plan, "second"));
+        cluster.end("Complete");
+        cluster.objects.push(job_of(&self::template(), "first"));
+        let seen = look(&template, &cluster);
+        assert!(is_available(&seen));
+        assert_eq!((seen.applied().len(), seen.deleted().len()), (usize::from(first), 0));
+        let next = seen.plan.requeue_after.map(|after| after.as_secs());
+        assert_eq!(next, (!first).then_some(1));
+        let next = look(&after(&template, &seen), &cluster);
+        assert_eq!(next.applied(), ["ServingRuntime tiny-lm-latency"]);
+        assert_eq!(next.deleted(), [format!("Job {JOB}")], "which nobody waits for");
+    }
+}
+
+#[test]
+fn w05_an_image_that_goes_back_is_asked_again_if_the_other_has_answered_meanwhile() {
+    let template = answered(&template());
+    let newer = image_of("registry.example.com/aim/tiny-lm:2.0.0");
+    let mut cluster = Cluster::of([newer.clone()]).printing(OUTPUT);
+    let job = made(&look(&template, &cluster).plan, "second");
+    cluster.objects.push(job.clone());
+    let running = after(&template, &look(&template, &cluster));
+    let back = look(&running, &Cluster::of([image(), job.clone()]));
+    assert!(is_available(&back));
+    assert_eq!(back.condition("Progressing").unwrap().1, "Available");
+    assert_eq!(back.applied(), ["ServingRuntime tiny-lm-latency"], "its answer stands");
+    assert_eq!(back.deleted(), [format!("Job {}", job["metadata"]["name"].as_str().unwrap())]);
+
+    cluster.end("Complete");
+    let second = after(&running, &look(&running, &cluster));
+    let back = look(&second, &Cluster::of([image()]));
+    assert!(is_available(&back));
+    assert!(back.applied().contains(&format!("Job {JOB}")), "{:?}", back.applied());
+}
