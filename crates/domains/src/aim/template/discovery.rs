@@ -64,7 +64,7 @@ pub(super) fn remembered<K: TemplateKind>(
 }
 
 /// To what an answer was one of which that is not stored: what runs by it shows the image. Where nothing
-/// does, it is taken for one of the present image if it still counted.
+/// does, it is taken for one of the present image if it still counted and nobody has asked another since.
 fn answered_inputs<K: TemplateKind>(
     template: &K,
     served: &Fetched<String>,
@@ -76,6 +76,7 @@ fn answered_inputs<K: TemplateKind>(
         (Fetched::Found(image), _) => Some(image),
         _ if phase != Some(Phase::Available.as_str()) => None,
         (Fetched::Failed(_), _) | (_, Err(_)) => return None,
+        (Fetched::Missing, Ok(_)) if template.status().is_some_and(is_asking) => None,
         (Fetched::Missing, Ok(image)) => image.map(|image| &image.spec.image),
     };
     Some(answered_by.map_or(UNKNOWN.to_owned(), |image| inputs(template, image)))
@@ -93,7 +94,10 @@ fn told(status: &TemplateStatus, job: &Job, course: Course) -> Discovery {
         {
             let failure = find(&status.conditions, FAILURE);
             let message = failure.and_then(|told| told.message.strip_prefix(&parse_failure("")));
+            let is_parsed = progress.reason == reasons::DISCOVERY_PARSE_FAILED;
             Discovery {
+                // Another failure has taken the place of the words, so they must be found out again.
+                unread: is_parsed && message.is_none(),
                 failed_inputs: attempt(job).map(str::to_owned),
                 failures: 1,
                 last_failure_time: Some(progress.last_transition_time.clone()),

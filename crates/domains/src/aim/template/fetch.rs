@@ -15,7 +15,7 @@ use windlass_engine::health::job::is_complete;
 use windlass_engine::kind::Scope;
 use windlass_engine::object::{controller, is_controlled_by};
 
-use super::discovery::{RunsWith, Wanted, is_answered, is_spent, lacks_inputs, remembered};
+use super::discovery::{RunsWith, Wanted, ending, is_answered, is_spent, lacks_inputs, remembered};
 use super::objects::job::CONTAINER;
 use super::runtime_kind;
 use super::usage::{self, Users};
@@ -69,9 +69,12 @@ pub(super) async fn fetch<K: TemplateKind>(
     let (jobs, taken) = jobs(reader, home, template).await;
     let wanted = wanted(settings, template, &images, &configs, &taken);
     let served = served(reader, template).await;
-    let known = remembered(template, &served, &images.resolve(), None);
-    let told =
-        wanted.zip(jobs.found()).and_then(|(wanted, jobs)| telling(known.as_ref(), &wanted, jobs));
+    let asked = wanted.as_ref().zip(jobs.found());
+    let asked = asked.and_then(|(wanted, jobs)| Some((wanted, wanted.asked(jobs)?)));
+    let course = asked.map(|(_, job)| (job, ending(job)));
+    let known = remembered(template, &served, &images.resolve(), course);
+    let told = asked.filter(|(wanted, job)| is_telling(known.as_ref(), wanted, job));
+    let told = told.map(|(_, job)| job);
     let pods = match told {
         Some(job) => Some(pods(reader, home, job).await),
         None => None,
@@ -133,12 +136,9 @@ pub(super) fn wanted<K: TemplateKind>(
     Some(Wanted::of(template, &image.spec.image, &runs_with, taken))
 }
 
-/// The Job that has something to tell: neither one whose answer is known nor one whose failure is.
-fn telling<'a>(known: Option<&Discovery>, wanted: &Wanted, jobs: &'a [Job]) -> Option<&'a Job> {
-    if is_answered(known, &wanted.inputs) {
-        return None;
-    }
-    wanted.asked(jobs).filter(|job| !is_spent(known, job))
+/// Whether a Job has something to tell: neither is its answer known nor its failure.
+fn is_telling(known: Option<&Discovery>, wanted: &Wanted, job: &Job) -> bool {
+    !is_answered(known, &wanted.inputs) && !is_spent(known, job)
 }
 
 async fn served<K: TemplateKind>(reader: &dyn Reader, template: &K) -> Fetched<String> {

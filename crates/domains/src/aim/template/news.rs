@@ -11,7 +11,7 @@ use crate::aim::runtime_config::Resolved;
 
 pub(super) fn news<K: TemplateKind>(template: &K, observed: &Observed) -> Vec<EventNote> {
     let config = config(template, observed);
-    config.into_iter().chain(discovery(observed)).collect()
+    config.into_iter().chain(discovery(template, observed)).collect()
 }
 
 fn note(type_: EventType, reason: &str, message: impl Into<String>) -> EventNote {
@@ -60,7 +60,7 @@ fn config<K: TemplateKind>(template: &K, observed: &Observed) -> Option<EventNot
     }
 }
 
-fn discovery(observed: &Observed) -> Option<EventNote> {
+fn discovery<K: TemplateKind>(template: &K, observed: &Observed) -> Option<EventNote> {
     let is_news = observed.is_news();
     match &observed.outcome {
         Outcome::Running { .. } if is_news => {
@@ -75,7 +75,7 @@ fn discovery(observed: &Observed) -> Option<EventNote> {
             let reason = reasons::DISCOVERY_PARSE_FAILED;
             Some(note(EventType::Warning, reason, parse_failure(message)))
         }
-        Outcome::Discovered => {
+        Outcome::Discovered if !observed.is_stored(template) => {
             let message = "Model sources discovered successfully";
             Some(note(EventType::Normal, reasons::EVENT_DISCOVERY_SUCCEEDED, message))
         }

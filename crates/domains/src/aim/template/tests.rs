@@ -3,4 +3,5 @@ mod children;
 mod events;
 mod predecessor;
 mod rows;
+mod unrecorded;
 mod usage;

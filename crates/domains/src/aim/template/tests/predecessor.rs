@@ -58,7 +58,7 @@ fn what_a_predecessor_has_discovered_outlives_its_image() {
 }
 
 /// As a predecessor has left it.
-fn runtime_of(image: &str) -> Value {
+pub(super) fn runtime_of(image: &str) -> Value {
     json!({ "apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntime",
         "metadata": { "name": "tiny-lm-latency", "namespace": "research", "uid": "runtime",
             "ownerReferences": [{ "apiVersion": "aim.silogen.ai/v1alpha1",
@@ -117,12 +117,12 @@ fn w05_until_it_is_stored_what_has_answered_what_runs_is_left_alone() {
     assert!(next.applied().contains(&"ServingRuntime tiny-lm-latency".to_owned()));
 }
 
-fn newer() -> Value {
+pub(super) fn newer() -> Value {
     image_of(&IMAGE.replace("1.4.0", "2.0.0"))
 }
 
 /// How a status comes back from the API.
-type Stored = fn(&AimServiceTemplate, &Seen) -> AimServiceTemplate;
+pub(super) type Stored = fn(&AimServiceTemplate, &Seen) -> AimServiceTemplate;
 
 /// Numbers and nothing come back otherwise than they were stored.
 fn pruned_and_rewritten(template: &AimServiceTemplate, seen: &Seen) -> AimServiceTemplate {
