@@ -281,7 +281,7 @@ fn of_listener(listener: &ListenerSpec) -> Vec<Held> {
             Held::not("Programmed", "Invalid", "no requests are taken".to_owned()),
         ],
     };
-    let kinds = match listener.takes_http() {
+    let kinds = match listener.takes_only_http() {
         true => Held::yes("ResolvedRefs", "all references are known"),
         false => Held::not(
             "ResolvedRefs",
