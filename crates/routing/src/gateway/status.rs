@@ -197,7 +197,10 @@ impl Judged<'_> {
             let accepted = accepted.filter(|(_, verdict)| matches!(verdict, Some(Ok(_))));
             let gateways: BTreeSet<Key> =
                 accepted.map(|(parent, _)| parent.gateway(&route.meta.namespace)).collect();
-            for pool in route.backends.iter().filter_map(Backend::pool) {
+            let backends = &self.assembled.routing.backends;
+            let is_allowed =
+                |backend: &&Backend| backends.resolve(&route.meta.namespace, backend).is_ok();
+            for pool in route.backends.iter().filter(is_allowed).filter_map(Backend::pool) {
                 parents.entry(pool).or_default().extend(gateways.iter().cloned());
             }
         }

@@ -310,6 +310,20 @@ fn a_pool_knows_the_gateways_that_it_is_reached_through() {
 }
 
 #[test]
+fn a_pool_does_not_know_gateways_of_routes_that_may_not_refer_to_it() {
+    let refer = json!({ "group": POOLS[0], "kind": "InferencePool", "name": "p",
+        "namespace": "other" });
+    let pool = (Kind::Pool, "other/p", json!({}), json!({}));
+    let from = json!([{ "group": GROUP, "kind": "HTTPRoute", "namespace": "ns" }]);
+    let to_pools = json!([{ "group": POOLS[0], "kind": "InferencePool" }]);
+    let grant = (Kind::Grant, "other/g", json!({ "from": from, "to": to_pools }), json!({}));
+    let mut all = vec![route(json!([{ "name": "g" }]), to(refer)), pool];
+    assert!(said(&all).iter().all(|change| change.kind != Kind::Pool));
+    all.push(grant);
+    assert!(said(&all).iter().any(|change| change.kind == Kind::Pool));
+}
+
+#[test]
 fn nonsense_that_somebody_wrote_into_a_status_does_no_harm() {
     let nonsense = [
         json!(3),
