@@ -241,7 +241,12 @@ impl Picker {
         metrics.began(&models, body.len());
         Ok(Picked {
             destinations: scheduled.destinations.clone(),
-            set_headers: headers::set(request, &scheduled, view.length(body), &mut random),
+            set_headers: headers::set(
+                request,
+                &scheduled,
+                view.length(request.headers, body),
+                &mut random,
+            ),
             remove_headers: headers::removed(request.headers, &scheduled),
             model_edit: view.model_edit,
             open: Open::begin(self, &scheduled, Some(models), request.now),
