@@ -30,6 +30,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::sync::Notify;
 
 pub use admission::{Objectives, Rewrite, RewriteRule};
+pub use headers::withheld;
 pub use open::{Cause, Open};
 
 use crate::{

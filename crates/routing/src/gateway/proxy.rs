@@ -1,35 +1,27 @@
 //! One request through the gateway: find its rule, choose who answers, pass everything on.
 
+mod choose;
+
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Instant};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri, header, uri};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header, uri};
 use http_body_util::BodyExt;
-use hyper::{
-    body::{Body as _, Incoming},
-    upgrade::OnUpgrade,
-};
+use hyper::{body::Incoming, upgrade::OnUpgrade};
 use hyper_util::rt::TokioIo;
 use tokio::{io::copy_bidirectional, time::timeout_at};
 
 use super::{
-    backends::{Answering, Backends, Pool},
+    backends::Backends,
     rewrite::{self, Entrance},
     route::Rule,
     stream::{self, Answer, Body},
-    table::{Asked, Met, Table, by_weight},
+    table::{Asked, Met, Table},
     upstream::{Failed, Upstream},
 };
-use crate::{
-    body::Body as Prompt,
-    picker::{ModelEdit, Open, Request as Question},
-    random,
-};
-
-/// What a picker may read of a body before it decides.
-const READ_FIRST: usize = 1 << 20;
-const DROPPED: HeaderName = HeaderName::from_static("x-llm-d-request-dropped-reason");
+use crate::picker::Open;
+use choose::choose;
 
 /// What requests go by; replaced as a whole.
 #[derive(Clone, Default)]
@@ -51,15 +43,6 @@ pub struct Client {
     pub scheme: &'static str,
     /// Of the listener.
     pub port: u16,
-}
-
-/// Who is to answer, the best first, and what else was decided with it.
-struct Choice {
-    endpoints: Vec<SocketAddr>,
-    body: Body,
-    open: Option<Open>,
-    set: Vec<(HeaderName, HeaderValue)>,
-    remove: Vec<HeaderName>,
 }
 
 impl Proxy {
@@ -150,7 +133,9 @@ impl Proxy {
         for name in choice.remove {
             parts.headers.remove(name);
         }
-        parts.headers.extend(choice.set);
+        for (name, value) in choice.set {
+            parts.headers.insert(name, value);
+        }
         if let Some(protocol) = protocol {
             parts.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
             parts.headers.insert(header::UPGRADE, protocol);
@@ -217,7 +202,9 @@ fn pass_back(
     parts.version = http::Version::HTTP_11;
     rewrite::drop_hop_by_hop(&mut parts.headers);
     if let Some(open) = &mut open {
-        parts.headers.extend(open.on_headers(parts.status, &parts.headers, Instant::now()));
+        for (name, value) in open.on_headers(parts.status, &parts.headers, Instant::now()) {
+            parts.headers.insert(name, value);
+        }
     }
     rewrite::response(&rule.filters, &mut parts.headers);
     let answer = Answer::new(body, lease, open);
@@ -247,126 +234,6 @@ fn wants_upgrade(headers: &HeaderMap) -> bool {
     is_listed && headers.contains_key(header::UPGRADE)
 }
 
-async fn choose(
-    routing: &Routing,
-    met: &Met,
-    rule: &Rule,
-    headers: &HeaderMap,
-    path: &str,
-    body: Incoming,
-) -> Result<Choice, Box<Response<Body>>> {
-    let failed = |text: &'static str| refuse(StatusCode::INTERNAL_SERVER_ERROR, text);
-    let backend = by_weight(&rule.backends, random::system_seed())
-        .ok_or_else(|| failed("the route has no backend with a weight"))?;
-    let answering = routing.backends.resolve(&met.route.namespace, backend);
-    match answering.map_err(|why| failed(why.reason()))? {
-        Answering::Endpoints([]) => Err(no_endpoint()),
-        Answering::Endpoints(endpoints) => Ok(Choice {
-            endpoints: shuffled(endpoints),
-            body: stream::resumed(Vec::new(), body),
-            open: None,
-            set: Vec::new(),
-            remove: Vec::new(),
-        }),
-        Answering::Pool(pool) => pick(pool, headers, path, body).await,
-    }
-}
-
-/// Reads what the picker wants to see of the body, and asks it.
-async fn pick(
-    pool: &Pool,
-    headers: &HeaderMap,
-    path: &str,
-    mut body: Incoming,
-) -> Result<Choice, Box<Response<Body>>> {
-    if pool.endpoints.is_empty() {
-        return Err(no_endpoint());
-    }
-    let mut prompt = Prompt::default();
-    while prompt.len() < READ_FIRST && !body.is_end_stream() {
-        let Some(frame) = body.frame().await else { break };
-        let frame = frame.map_err(|_| refuse(StatusCode::BAD_REQUEST, "the request was cut"))?;
-        if let Ok(chunk) = frame.into_data() {
-            prompt.push(chunk);
-        }
-    }
-    if !body.is_end_stream() {
-        prompt.cut();
-    }
-    let is_empty = prompt.is_empty() && body.is_end_stream();
-    let question = Question {
-        path,
-        headers,
-        body: (!is_empty).then_some(&prompt),
-        subset: None,
-        now: Instant::now(),
-    };
-    let rest = |chunks: Vec<Bytes>| stream::resumed(chunks, body);
-    match pool.picker.pick(&question) {
-        Ok(picked) => Ok(Choice {
-            endpoints: with_others(picked.destinations, pool),
-            body: rest(match &picked.model_edit {
-                Some(edit) => edited(prompt.chunks(), edit),
-                None => prompt.chunks().to_vec(),
-            }),
-            open: Some(picked.open),
-            set: picked.set_headers,
-            remove: picked.remove_headers,
-        }),
-        // It was asked and has refused: that is no failure of the picker.
-        Err(refused) if !pool.fails_open || !refused.status.is_server_error() => {
-            let mut response = refuse(refused.status, refused.body());
-            if let Some(dropped) = refused.dropped {
-                response.headers_mut().insert(DROPPED, HeaderValue::from_static(dropped));
-            }
-            Err(response)
-        }
-        Err(_) => Ok(Choice {
-            endpoints: shuffled(&pool.endpoints),
-            body: rest(prompt.chunks().to_vec()),
-            open: None,
-            set: Vec::new(),
-            remove: Vec::new(),
-        }),
-    }
-}
-
-/// Where any ready endpoint will do, it will do as well where the chosen ones cannot be reached.
-fn with_others(mut chosen: Vec<SocketAddr>, pool: &Pool) -> Vec<SocketAddr> {
-    if pool.fails_open {
-        let mut others = shuffled(&pool.endpoints);
-        others.retain(|endpoint| !chosen.contains(endpoint));
-        chosen.extend(others);
-    }
-    chosen
-}
-
-/// The chunks with some bytes replaced.
-fn edited(chunks: &[Bytes], edit: &ModelEdit) -> Vec<Bytes> {
-    let mut start = 0;
-    let mut edited = Vec::with_capacity(chunks.len() + 2);
-    for chunk in chunks {
-        let end = start + chunk.len();
-        let before = edit.range.start.clamp(start, end) - start;
-        let after = edit.range.end.clamp(start, end) - start;
-        edited.push(chunk.slice(..before));
-        if (start..end).contains(&edit.range.start) {
-            edited.push(edit.text.clone());
-        }
-        edited.push(chunk.slice(after..));
-        start = end;
-    }
-    edited.retain(|chunk| !chunk.is_empty());
-    edited
-}
-
-/// All of them, beginning with any.
-fn shuffled(endpoints: &[SocketAddr]) -> Vec<SocketAddr> {
-    let count = endpoints.len().max(1);
-    let first = usize::try_from(random::system_seed() % count as u64).unwrap_or_default();
-    endpoints.iter().cycle().skip(first).take(endpoints.len()).copied().collect()
-}
-
 /// Of several, nobody could tell which one another server on the way would go by.
 fn host(request: &Request<Incoming>) -> Option<&str> {
     if let Some(authority) = request.uri().authority() {
@@ -391,10 +258,6 @@ fn origin_form(path: &str, query: Option<&str>) -> Option<Uri> {
         None => path.to_owned(),
     };
     Uri::builder().path_and_query(target).build().ok()
-}
-
-fn no_endpoint() -> Box<Response<Body>> {
-    refuse(StatusCode::SERVICE_UNAVAILABLE, "no endpoint is ready")
 }
 
 fn refuse(status: StatusCode, text: impl Into<Bytes>) -> Box<Response<Body>> {

@@ -31,14 +31,14 @@ pub fn text(text: impl Into<Bytes>) -> Body {
     Full::new(text.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
-/// The beginning that somebody has read already, then the rest.
-pub fn resumed(read: Vec<Bytes>, rest: Incoming) -> Body {
+/// The beginning that somebody has read already, then the rest if there is more.
+pub fn resumed(read: Vec<Bytes>, rest: Option<Incoming>) -> Body {
     Resumed { read: read.into_iter(), rest }.boxed_unsync()
 }
 
 struct Resumed {
     read: std::vec::IntoIter<Bytes>,
-    rest: Incoming,
+    rest: Option<Incoming>,
 }
 
 impl hyper::body::Body for Resumed {
@@ -52,17 +52,20 @@ impl hyper::body::Body for Resumed {
         if let Some(read) = self.read.next() {
             return Poll::Ready(Some(Ok(Frame::data(read))));
         }
-        Pin::new(&mut self.rest).poll_frame(cx).map_err(Broken::from)
+        match &mut self.rest {
+            Some(rest) => Pin::new(rest).poll_frame(cx).map_err(Broken::from),
+            None => Poll::Ready(None),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.read.len() == 0 && self.rest.is_end_stream()
+        self.read.len() == 0 && self.rest.as_ref().is_none_or(Incoming::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
         let read: usize = self.read.as_slice().iter().map(Bytes::len).sum();
-        let rest = self.rest.size_hint();
-        match rest.exact() {
+        let rest = self.rest.as_ref().map_or(Some(0), |rest| rest.size_hint().exact());
+        match rest {
             Some(rest) => SizeHint::with_exact(rest.saturating_add(read as u64)),
             None => SizeHint::new(),
         }

@@ -220,6 +220,8 @@ fn control_headers_end_here() {
     assert_eq!(picked.remove_headers, names);
     assert_eq!(header(&picked, "x-request-id"), None);
     assert_eq!(header(&picked, "x-gateway-destination-endpoint"), Some("10.0.0.1:8000"));
+    let withheld = withheld(&bench.headers);
+    assert_eq!(withheld.len(), names.len() + 1, "where nothing is set, this one too: {withheld:?}");
 }
 
 #[test]
