@@ -6,7 +6,7 @@ use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Instant};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header, uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header, uri};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 use hyper_util::rt::TokioIo;
@@ -18,7 +18,7 @@ use super::{
     route::Rule,
     stream::{self, Answer, Body},
     table::{Asked, Met, Table},
-    upstream::{Failed, Upstream},
+    upstream::{Failed, Lease, Upstream},
 };
 use crate::picker::Open;
 use choose::choose;
@@ -50,8 +50,7 @@ impl Proxy {
     pub fn set(&self, routing: Routing) {
         let routing = Arc::new(routing);
         self.routing.store(routing.clone());
-        let endpoints = routing.backends.endpoints();
-        self.upstream.retain(|endpoint| endpoints.contains(endpoint));
+        self.upstream.serve_only(routing.backends.endpoints());
     }
 
     pub fn routing(&self) -> Arc<Routing> {
@@ -71,6 +70,9 @@ impl Proxy {
         client: Client,
         request: Request<Incoming>,
     ) -> Result<Response<Body>, Box<Response<Body>>> {
+        if request.method() == Method::CONNECT {
+            return Err(refuse(StatusCode::METHOD_NOT_ALLOWED, "this is no proxy of yours"));
+        }
         let routing = self.routing.load_full();
         let host = host(&request)
             .ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "the header Host makes no sense"))?
@@ -91,14 +93,13 @@ impl Proxy {
         if let Some(elsewhere) = rewrite::redirect(&rule.filters, met.prefix(), entrance, asked) {
             return redirect(elsewhere);
         }
-        let now = Instant::now();
-        let deadline = stream::deadline(now, [rule.request_timeout, rule.backend_timeout]);
+        let deadline = stream::after(Instant::now(), rule.request_timeout);
         let sending = self.forward(client, &routing, &met, rule, request);
         let answered = match deadline {
             None => sending.await,
             Some(at) => match timeout_at(at.into(), sending).await {
                 Ok(answered) => answered,
-                Err(_) => Err(refuse(StatusCode::GATEWAY_TIMEOUT, "no answer in the time allowed")),
+                Err(_) => Err(too_late()),
             },
         };
         answered.map(|(response, answer)| match answer {
@@ -128,6 +129,7 @@ impl Proxy {
             parts.headers.insert(header::HOST, host);
         }
         rewrite::drop_hop_by_hop(&mut parts.headers);
+        rewrite::join_cookies(&mut parts.headers);
         rewrite::forward(&mut parts.headers, &client.address.ip().to_string(), client.scheme);
         rewrite::request(&rule.filters, &mut parts.headers);
         for name in choice.remove {
@@ -156,15 +158,22 @@ impl Proxy {
         rule: &Rule,
         upgrade: Option<OnUpgrade>,
     ) -> Result<(Response<Body>, Option<Answer>), Box<Response<Body>>> {
+        let names_host = request.headers().contains_key(header::HOST);
         let mut tries = endpoints.into_iter().take(2).peekable();
         while let Some(endpoint) = tries.next() {
-            match self.upstream.send(endpoint, request).await {
+            // It is asked for by the endpoint's version of HTTP, if not by the client's.
+            if !names_host && let Ok(host) = HeaderValue::from_str(&endpoint.to_string()) {
+                request.headers_mut().insert(header::HOST, host);
+            }
+            let deadline = stream::after(Instant::now(), rule.backend_timeout);
+            match self.upstream.send(endpoint, request, deadline).await {
                 Ok((response, lease)) => {
                     if let Some(open) = &mut open {
                         open.served_by(endpoint);
                     }
                     let answered = (response, (self.upstream.clone(), lease));
-                    return Ok(pass_back(answered, open, rule, upgrade));
+                    let (response, answer) = pass_back(answered, open, rule, upgrade);
+                    return Ok((response, answer.map(|answer| answer.until(deadline))));
                 }
                 Err(Failed::Connect { request: unsent, source, .. }) => {
                     tracing::debug!(error = %source, %endpoint, "cannot connect");
@@ -173,6 +182,7 @@ impl Proxy {
                     }
                     request = *unsent;
                 }
+                Err(Failed::TooLate { .. }) => return Err(too_late()),
                 Err(error @ Failed::Send { .. }) => {
                     tracing::debug!(%error, "cannot pass on a request");
                     return Err(refuse(StatusCode::BAD_GATEWAY, "the backend has not answered"));
@@ -183,7 +193,7 @@ impl Proxy {
     }
 }
 
-type Answered = (Response<Incoming>, (Arc<Upstream>, super::upstream::Lease));
+type Answered = (Response<Incoming>, (Arc<Upstream>, Lease));
 
 fn pass_back(
     (response, lease): Answered,
@@ -231,7 +241,9 @@ fn wants_upgrade(headers: &HeaderMap) -> bool {
     let listed = headers.get_all(header::CONNECTION).iter();
     let listed = listed.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
     let is_listed = listed.into_iter().any(|name| name.trim().eq_ignore_ascii_case("upgrade"));
-    is_listed && headers.contains_key(header::UPGRADE)
+    // HTTP/2 is spoken on a connection of its own, or not at all.
+    let protocol = headers.get(header::UPGRADE).and_then(|value| value.to_str().ok());
+    is_listed && protocol.is_some_and(|name| !name.trim().eq_ignore_ascii_case("h2c"))
 }
 
 /// Of several, nobody could tell which one another server on the way would go by.
@@ -258,6 +270,10 @@ fn origin_form(path: &str, query: Option<&str>) -> Option<Uri> {
         None => path.to_owned(),
     };
     Uri::builder().path_and_query(target).build().ok()
+}
+
+fn too_late() -> Box<Response<Body>> {
+    refuse(StatusCode::GATEWAY_TIMEOUT, "no answer in the time allowed")
 }
 
 fn refuse(status: StatusCode, text: impl Into<Bytes>) -> Box<Response<Body>> {

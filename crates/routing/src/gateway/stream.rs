@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
-use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use tokio::time::{Sleep, sleep_until};
 
 use super::upstream::{Lease, Upstream};
@@ -83,11 +83,19 @@ pub struct Answer {
 
 impl Answer {
     pub fn new(body: Incoming, lease: (Arc<Upstream>, Lease), open: Option<Open>) -> Self {
-        Self { body, deadline: None, lease: Some(lease), open }
+        let mut answer = Self { body, deadline: None, lease: Some(lease), open };
+        // Nobody will ask for the frames of a body that has none.
+        if answer.body.is_end_stream() {
+            answer.ended();
+        }
+        answer
     }
 
+    /// If it may not take longer anyway.
     pub fn until(mut self, deadline: Option<Instant>) -> Self {
-        self.deadline = deadline.map(|at| Box::pin(sleep_until(at.into())));
+        let known = self.deadline.as_ref().map(|sleep| sleep.deadline().into_std());
+        let first = known.into_iter().chain(deadline).min();
+        self.deadline = first.map(|at| Box::pin(sleep_until(at.into())));
         self
     }
 
@@ -140,7 +148,7 @@ impl hyper::body::Body for Answer {
     }
 }
 
-/// The earlier of two limits, from now on.
-pub fn deadline(now: Instant, limits: [Option<Duration>; 2]) -> Option<Instant> {
-    limits.into_iter().flatten().min().and_then(|limit| now.checked_add(limit))
+/// When a limit is reached that counts from now on.
+pub fn after(now: Instant, limit: Option<Duration>) -> Option<Instant> {
+    now.checked_add(limit?)
 }

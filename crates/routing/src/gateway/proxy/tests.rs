@@ -1,3 +1,4 @@
+mod connections;
 mod pools;
 
 use std::{collections::HashMap, future::Future};

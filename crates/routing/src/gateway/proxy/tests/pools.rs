@@ -138,3 +138,17 @@ async fn what_a_picker_refuses_nobody_else_serves() {
     assert_eq!(code, 503);
     assert!(said.ends_with("failed to find available decode workers"), "{said}");
 }
+
+#[tokio::test]
+async fn an_answer_without_body_is_a_whole_one() {
+    let (engine, _heard) = listener().await;
+    let pool = pool("", false, &[(engine, "")]);
+    let picker = pool.picker.clone();
+    let gateway = gateway_of(pool).await;
+    let body = r#"{"model":"m","prompt":"x"}"#;
+    assert_eq!(exchange(gateway, &completion("", body)).await.0, 200);
+    let metrics = picker.metrics(Instant::now());
+    let models = "model_name=\"m\",target_model_name=\"m\"";
+    let line = format!("inference_objective_request_duration_seconds_count{{{models}}} 1");
+    assert!(metrics.lines().any(|known| known == line), "{metrics}");
+}
