@@ -143,6 +143,7 @@ pub fn assemble(
                 None => picker_of(key, config.as_deref()),
             },
             config,
+            has_picker: object.is_none_or(|object| has_picker(object, around)),
             fails_open: object.is_some_and(|object| object.fails_open),
             endpoints: members.iter().map(|member| member.address).collect(),
         };
@@ -349,6 +350,16 @@ schedulingProfiles:
 ";
 
 static CONFIG: LazyLock<Config> = LazyLock::new(|| Config::parse(PICKER).unwrap_or_default());
+
+/// The choice is made in here whatever a pool refers to, but elsewhere that would have to be there.
+pub(super) fn has_picker(pool: &PoolObject, around: &Around<'_>) -> bool {
+    let (namespace, picker) = (pool.meta.namespace.as_str(), &pool.picker);
+    let is_service = picker.kind.as_deref().unwrap_or("Service") == "Service";
+    let is_it =
+        |service: &ServiceSeen<'_>| service.namespace == namespace && service.name == picker.name;
+    let found = || around.services.iter().any(is_it);
+    picker.name.is_empty() || is_service && picker.group.is_empty() && found()
+}
 
 /// Where a pool's picker, if it ran on its own, would have its configuration.
 fn config_of(pool: &PoolObject) -> Key {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    assemble::{Around, Assembled, CONTROLLER, Ours, Settings, Verdict, ours},
+    assemble::{Around, Assembled, CONTROLLER, Ours, Settings, Verdict, has_picker, ours},
     backends::{Key, POOLS, PoolKey, Unresolved},
     listed::{ClassObject, GatewayObject, Kind, Listed, PoolObject, RouteObject, text},
     parent::{GROUP, ListenerSpec, ParentRef},
@@ -249,21 +249,14 @@ impl Judged<'_> {
         parent.is_gateway() && !matches!(ours(self.listed, self.settings, &key), Ours::No)
     }
 
-    /// The choice is made in here whatever the pool refers to, but elsewhere that would have to be there.
     fn picker_of(&self, pool: &PoolObject) -> Held {
-        let (namespace, picker) = (pool.meta.namespace.as_str(), &pool.picker);
-        let is_service = picker.kind.as_deref().unwrap_or("Service") == "Service";
-        let found = self
-            .around
-            .services
-            .iter()
-            .any(|service| service.namespace == namespace && service.name == picker.name);
-        match picker.name.is_empty() || is_service && picker.group.is_empty() && found {
+        let (namespace, name) = (&pool.meta.namespace, &pool.picker.name);
+        match has_picker(pool, self.around) {
             true => Held::yes("ResolvedRefs", "the endpoint picker is there"),
             false => Held::not(
                 "ResolvedRefs",
                 "InvalidExtensionRef",
-                format!("there is no Service {namespace}/{} of an endpoint picker", picker.name),
+                format!("there is no Service {namespace}/{name} of an endpoint picker"),
             ),
         }
     }

@@ -230,6 +230,24 @@ fn the_usual_picker_leaves_prefill_alone() {
 }
 
 #[test]
+fn a_pool_knows_whether_its_picker_is_there() {
+    let refer = json!({ "group": POOLS[0], "kind": "InferencePool", "name": "p" });
+    let around = Around { services: vec![service(Target::Number(1), None)], ..Around::default() };
+    for (picker, want) in [
+        (json!({}), true),
+        (json!({ "name": "s" }), true),
+        (json!({ "name": "none" }), false),
+        (json!({ "name": "s", "kind": "Deployment" }), false),
+    ] {
+        let spec = json!({ "endpointPickerRef": picker });
+        let listed = listed(&[to(refer.clone()), (Kind::Pool, "ns/p", spec)]);
+        let assembled = assembled(&listed, &around, SETTINGS);
+        let pool = assembled.routing.backends.pools.values().next().unwrap();
+        assert_eq!(pool.has_picker, want, "{picker}");
+    }
+}
+
+#[test]
 fn a_pool_is_picked_from_as_the_configuration_of_its_picker_says() {
     let refer = json!({ "group": POOLS[0], "kind": "InferencePool", "name": "p" });
     let spec = json!({ "endpointPickerRef": { "name": "p-epp" } });

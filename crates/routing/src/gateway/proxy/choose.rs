@@ -71,6 +71,9 @@ async fn pick(
     path: &str,
     body: Incoming,
 ) -> Result<Choice, Box<Response<Body>>> {
+    if !pool.has_picker && !pool.fails_open {
+        return Err(no_picker());
+    }
     if pool.endpoints.is_empty() {
         return Err(no_endpoint());
     }

@@ -28,7 +28,7 @@ fn pool(config: &str, fails_open: bool, endpoints: &[(SocketAddr, &str)]) -> Poo
     };
     picker.set_endpoints(endpoints.iter().map(endpoint).collect());
     let endpoints = endpoints.iter().map(|(address, _)| *address).collect();
-    Pool { picker, config: None, fails_open, endpoints }
+    Pool { picker, config: None, has_picker: true, fails_open, endpoints }
 }
 
 async fn gateway_of(pool: Pool) -> SocketAddr {
@@ -151,4 +151,14 @@ async fn an_answer_without_body_is_a_whole_one() {
     let models = "model_name=\"m\",target_model_name=\"m\"";
     let line = format!("inference_objective_request_duration_seconds_count{{{models}}} 1");
     assert!(metrics.lines().any(|known| known == line), "{metrics}");
+}
+
+#[tokio::test]
+async fn without_its_picker_a_pool_serves_only_if_it_fails_open() {
+    let body = r#"{"model":"m","prompt":"x"}"#;
+    for (fails_open, want) in [(true, 200), (false, 503)] {
+        let (engine, _heard) = listener().await;
+        let pool = Pool { has_picker: false, ..pool("", fails_open, &[(engine, "")]) };
+        assert_eq!(exchange(gateway_of(pool).await, &completion("", body)).await.0, want);
+    }
 }
