@@ -14,7 +14,11 @@ use super::{
     route::{Backend, Hostname, Route},
     table::Table,
 };
-use crate::{Config, Endpoint, Picker, endpoint::Pod, picker::Settings as PickerSettings};
+use crate::{
+    Config, Endpoint, Picker,
+    endpoint::Pod,
+    picker::{Objectives, Rewrite, Settings as PickerSettings},
+};
 
 /// Under this name classes, routes and pools know this gateway.
 pub const CONTROLLER: &str = "windlass.dev/gateway";
@@ -89,6 +93,8 @@ pub struct Assembled {
     pub routing: Routing,
     /// For the pickers of the pools.
     pub endpoints: Vec<(PoolKey, Vec<Endpoint>)>,
+    pub objectives: Vec<(PoolKey, Objectives)>,
+    pub rewrites: Vec<(PoolKey, Vec<Rewrite>)>,
     pub verdicts: Vec<Verdict>,
 }
 
@@ -155,7 +161,14 @@ pub fn assemble(
         grants: listed.grants.values().flatten().cloned().collect(),
     };
     let table = Table::new(routes);
-    Assembled { routing: Routing { table, backends }, endpoints, verdicts }
+    let keys = || endpoints.iter().map(|(key, _)| key.clone());
+    Assembled {
+        objectives: keys().map(|key| (key.clone(), listed.objectives_of(&key))).collect(),
+        rewrites: keys().map(|key| (key.clone(), listed.rewrites_of(&key))).collect(),
+        routing: Routing { table, backends },
+        endpoints,
+        verdicts,
+    }
 }
 
 /// What accepted routes refer to: only that is looked up.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{
     assemble::{Around, Assembled, CONTROLLER, Ours, Settings, Verdict, has_picker, ours},
     backends::{Key, POOLS, PoolKey, Unresolved},
-    listed::{ClassObject, GatewayObject, Kind, Listed, PoolObject, RouteObject, text},
+    listed::{ClassObject, GatewayObject, Kind, Listed, PoolObject, RouteObject, items, text},
     parent::{GROUP, ListenerSpec, ParentRef},
     route::Backend,
 };
@@ -383,10 +383,6 @@ fn is_same_parent(one: &Value, other: &Value) -> bool {
         Some(parent)
     };
     full(one) == full(other)
-}
-
-fn items<'a>(value: &'a Value, field: &str) -> &'a [Value] {
-    value.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 #[cfg(test)]
