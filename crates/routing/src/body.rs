@@ -23,7 +23,7 @@ impl Body {
     }
 
     /// More will come that the picker is not shown. It then decides on what is here, and asks for
-    /// no change of the body.
+    /// no change of the rest.
     pub fn cut(&mut self) {
         self.cut = true;
     }

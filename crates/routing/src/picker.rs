@@ -30,6 +30,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::sync::Notify;
 
 pub use admission::{Objectives, Rewrite, RewriteRule};
+pub use headers::withheld;
 pub use open::{Cause, Open};
 
 use crate::{
@@ -241,7 +242,12 @@ impl Picker {
         metrics.began(&models, body.len());
         Ok(Picked {
             destinations: scheduled.destinations.clone(),
-            set_headers: headers::set(request, &scheduled, view.length(body), &mut random),
+            set_headers: headers::set(
+                request,
+                &scheduled,
+                view.length(request.headers, body),
+                &mut random,
+            ),
             remove_headers: headers::removed(request.headers, &scheduled),
             model_edit: view.model_edit,
             open: Open::begin(self, &scheduled, Some(models), request.now),

@@ -14,7 +14,11 @@ use super::{
     route::{Backend, Hostname, Route},
     table::Table,
 };
-use crate::{Config, Endpoint, Picker, endpoint::Pod, picker::Settings as PickerSettings};
+use crate::{
+    Config, Endpoint, Picker,
+    endpoint::Pod,
+    picker::{Objectives, Rewrite, Settings as PickerSettings},
+};
 
 /// Under this name classes, routes and pools know this gateway.
 pub const CONTROLLER: &str = "windlass.dev/gateway";
@@ -89,6 +93,8 @@ pub struct Assembled {
     pub routing: Routing,
     /// For the pickers of the pools.
     pub endpoints: Vec<(PoolKey, Vec<Endpoint>)>,
+    pub objectives: Vec<(PoolKey, Objectives)>,
+    pub rewrites: Vec<(PoolKey, Vec<Rewrite>)>,
     pub verdicts: Vec<Verdict>,
 }
 
@@ -143,6 +149,7 @@ pub fn assemble(
                 None => picker_of(key, config.as_deref()),
             },
             config,
+            has_picker: object.is_none_or(|object| has_picker(object, around)),
             fails_open: object.is_some_and(|object| object.fails_open),
             endpoints: members.iter().map(|member| member.address).collect(),
         };
@@ -154,7 +161,14 @@ pub fn assemble(
         grants: listed.grants.values().flatten().cloned().collect(),
     };
     let table = Table::new(routes);
-    Assembled { routing: Routing { table, backends }, endpoints, verdicts }
+    let keys = || endpoints.iter().map(|(key, _)| key.clone());
+    Assembled {
+        objectives: keys().map(|key| (key.clone(), listed.objectives_of(&key))).collect(),
+        rewrites: keys().map(|key| (key.clone(), listed.rewrites_of(&key))).collect(),
+        routing: Routing { table, backends },
+        endpoints,
+        verdicts,
+    }
 }
 
 /// What accepted routes refer to: only that is looked up.
@@ -349,6 +363,16 @@ schedulingProfiles:
 ";
 
 static CONFIG: LazyLock<Config> = LazyLock::new(|| Config::parse(PICKER).unwrap_or_default());
+
+/// The choice is made in here whatever a pool refers to, but elsewhere that would have to be there.
+pub(super) fn has_picker(pool: &PoolObject, around: &Around<'_>) -> bool {
+    let (namespace, picker) = (pool.meta.namespace.as_str(), &pool.picker);
+    let is_service = picker.kind.as_deref().unwrap_or("Service") == "Service";
+    let is_it =
+        |service: &ServiceSeen<'_>| service.namespace == namespace && service.name == picker.name;
+    let found = || around.services.iter().any(is_it);
+    picker.name.is_empty() || is_service && picker.group.is_empty() && found()
+}
 
 /// Where a pool's picker, if it ran on its own, would have its configuration.
 fn config_of(pool: &PoolObject) -> Key {

@@ -42,6 +42,8 @@ pub struct Pool {
     pub picker: Picker,
     /// What the picker was made of, if somebody has said how it should choose.
     pub config: Option<Arc<str>>,
+    /// Whether what the pool names as its picker is there.
+    pub has_picker: bool,
     /// Whether any ready endpoint will do where the picker cannot choose.
     pub fails_open: bool,
     pub endpoints: Vec<SocketAddr>,

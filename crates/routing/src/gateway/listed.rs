@@ -11,6 +11,7 @@ use super::{
     route::{self, Backend, Route},
     spec::RouteSpec,
 };
+use crate::picker::{Objectives, Rewrite, RewriteRule};
 
 /// The kinds that are watched for the gateway alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,10 +26,14 @@ pub enum Kind {
     EarlyPool,
     /// A ConfigMap by which an endpoint picker chooses.
     Config,
+    /// How important a request to a pool is.
+    Objective,
+    /// Under which other name a model is asked for.
+    Rewrite,
 }
 
 impl Kind {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Namespace,
         Self::Route,
         Self::Gateway,
@@ -37,6 +42,8 @@ impl Kind {
         Self::Pool,
         Self::EarlyPool,
         Self::Config,
+        Self::Objective,
+        Self::Rewrite,
     ];
 
     /// Whether it is part of Kubernetes, and so always there.
@@ -54,7 +61,7 @@ impl Kind {
             Self::Namespace | Self::Config => "",
             Self::Route | Self::Gateway | Self::Class | Self::Grant => GROUP,
             Self::Pool => POOLS[0],
-            Self::EarlyPool => POOLS[1],
+            Self::EarlyPool | Self::Objective | Self::Rewrite => POOLS[1],
         }
     }
 
@@ -64,7 +71,7 @@ impl Kind {
             Self::Namespace | Self::Config | Self::Pool => &["v1"],
             Self::Route | Self::Gateway | Self::Class => &["v1", "v1beta1"],
             Self::Grant => &["v1beta1", "v1"],
-            Self::EarlyPool => &["v1alpha2"],
+            Self::EarlyPool | Self::Objective | Self::Rewrite => &["v1alpha2"],
         }
     }
 
@@ -77,6 +84,8 @@ impl Kind {
             Self::Grant => "ReferenceGrant",
             Self::Pool | Self::EarlyPool => "InferencePool",
             Self::Config => "ConfigMap",
+            Self::Objective => "InferenceObjective",
+            Self::Rewrite => "InferenceModelRewrite",
         }
     }
 
@@ -89,6 +98,8 @@ impl Kind {
             Self::Grant => "referencegrants",
             Self::Pool | Self::EarlyPool => "inferencepools",
             Self::Config => "configmaps",
+            Self::Objective => "inferenceobjectives",
+            Self::Rewrite => "inferencemodelrewrites",
         }
     }
 }
@@ -155,6 +166,18 @@ pub struct PickerRef {
     pub failure_mode: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectiveObject {
+    pub pool: PoolKey,
+    pub priority: i32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RewriteObject {
+    pub pool: PoolKey,
+    pub rewrite: Rewrite,
+}
+
 /// Everything that is known of these kinds at a moment.
 #[derive(Clone, Debug, Default)]
 pub struct Listed {
@@ -167,6 +190,8 @@ pub struct Listed {
     pub pools: BTreeMap<PoolKey, PoolObject>,
     /// The texts of the first file of each.
     pub configs: BTreeMap<Key, Arc<str>>,
+    pub objectives: BTreeMap<Key, ObjectiveObject>,
+    pub rewrites: BTreeMap<Key, RewriteObject>,
 }
 
 impl Listed {
@@ -198,7 +223,25 @@ impl Listed {
                 let text = files.and_then(|files| files.values().next()).and_then(Value::as_str);
                 self.configs.insert(key, text.unwrap_or_default().into());
             }
+            Kind::Objective => {
+                let priority = spec.get("priority").and_then(Value::as_i64).unwrap_or(0);
+                let priority = i32::try_from(priority).unwrap_or_default();
+                let pool = pool_of(&meta.namespace, &spec);
+                self.objectives.insert(key, ObjectiveObject { pool, priority });
+            }
+            Kind::Rewrite => drop(self.rewrites.insert(key, RewriteObject::new(meta, &spec))),
         }
+    }
+
+    /// The priorities of a pool, by name.
+    pub fn objectives_of(&self, pool: &PoolKey) -> Objectives {
+        let own = self.objectives.iter().filter(|(_, objective)| objective.pool == *pool);
+        own.map(|((_, name), objective)| (name.clone(), objective.priority)).collect()
+    }
+
+    pub fn rewrites_of(&self, pool: &PoolKey) -> Vec<Rewrite> {
+        let own = self.rewrites.values().filter(|object| object.pool == *pool);
+        own.map(|object| object.rewrite.clone()).collect()
     }
 
     pub fn remove(&mut self, kind: Kind, namespace: &str, name: &str) {
@@ -213,6 +256,8 @@ impl Listed {
                 self.pools.remove(&pool_key(kind, namespace, name));
             }
             Kind::Config => drop(self.configs.remove(&key)),
+            Kind::Objective => drop(self.objectives.remove(&key)),
+            Kind::Rewrite => drop(self.rewrites.remove(&key)),
         }
     }
 
@@ -226,6 +271,8 @@ impl Listed {
             Kind::Class => self.classes.retain(|name, _| is_there("", name)),
             Kind::Grant => self.grants.retain(|key, _| listed(key)),
             Kind::Config => self.configs.retain(|key, _| listed(key)),
+            Kind::Objective => self.objectives.retain(|key, _| listed(key)),
+            Kind::Rewrite => self.rewrites.retain(|key, _| listed(key)),
             Kind::Pool | Kind::EarlyPool => self
                 .pools
                 .retain(|key, _| key.group != kind.group() || is_there(&key.namespace, &key.name)),
@@ -238,6 +285,43 @@ fn pool_key(kind: Kind, namespace: &str, name: &str) -> PoolKey {
         group: kind.group().to_owned(),
         namespace: namespace.to_owned(),
         name: name.to_owned(),
+    }
+}
+
+/// Of its own namespace, and of the final group unless another is named.
+fn pool_of(namespace: &str, spec: &Value) -> PoolKey {
+    let group = match text(spec, "/poolRef/group") {
+        "" => POOLS[0],
+        group => group,
+    };
+    PoolKey {
+        group: group.to_owned(),
+        namespace: namespace.to_owned(),
+        name: text(spec, "/poolRef/name").to_owned(),
+    }
+}
+
+impl RewriteObject {
+    fn new(meta: Meta, spec: &Value) -> Self {
+        let model = |matched: &Value| text(matched, "/model/value").to_owned();
+        let target = |target: &Value| {
+            let weight = target.get("weight").and_then(Value::as_u64).unwrap_or(1);
+            let weight = u32::try_from(weight).unwrap_or(u32::MAX);
+            (text(target, "/modelRewrite").to_owned(), weight)
+        };
+        let rule = |rule: &Value| RewriteRule {
+            models: items(rule, "matches").iter().map(model).collect(),
+            targets: items(rule, "targets").iter().map(target).collect(),
+        };
+        let rules = items(spec, "rules").iter().map(rule);
+        Self {
+            pool: pool_of(&meta.namespace, spec),
+            rewrite: Rewrite {
+                name: meta.name,
+                created: meta.creation_timestamp,
+                rules: rules.filter(|rule| !rule.targets.is_empty()).collect(),
+            },
+        }
     }
 }
 
@@ -284,10 +368,9 @@ impl PoolObject {
 }
 
 fn grants(namespace: &str, spec: &Value) -> Vec<Grant> {
-    let items = |name: &str| spec.get(name).and_then(Value::as_array).into_iter().flatten();
     let of_routes =
         |from: &&Value| text(from, "/group") == GROUP && text(from, "/kind") == Kind::Route.name();
-    let froms = items("from").filter(of_routes).map(|from| text(from, "/namespace"));
+    let froms = items(spec, "from").iter().filter(of_routes).map(|from| text(from, "/namespace"));
     let grant = |from: &str, to: &Value| Grant {
         namespace: namespace.to_owned(),
         from: from.to_owned(),
@@ -295,7 +378,12 @@ fn grants(namespace: &str, spec: &Value) -> Vec<Grant> {
         kind: text(to, "/kind").to_owned(),
         name: to.get("name").and_then(Value::as_str).map(str::to_owned),
     };
-    froms.flat_map(|from| items("to").map(move |to| grant(from, to))).collect()
+    froms.flat_map(|from| items(spec, "to").iter().map(move |to| grant(from, to))).collect()
+}
+
+/// None, if it is no list.
+pub(super) fn items<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    value.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {

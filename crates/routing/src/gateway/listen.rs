@@ -1,6 +1,6 @@
 //! The listener: HTTP/1.1 and HTTP/2 on one port.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, pin::pin, sync::Arc, time::Duration};
 
 use hyper::service::service_fn;
 use hyper_util::{
@@ -9,6 +9,7 @@ use hyper_util::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::{Notify, Semaphore},
     time::sleep,
 };
 
@@ -18,15 +19,28 @@ use super::proxy::{Client, Proxy};
 const HEAD: Duration = Duration::from_secs(30);
 /// Too many open files, as a rule: others have to end first.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Who comes when there are so many has to wait.
+const CONNECTIONS: usize = 1024;
 
 /// Serves until it is dropped.
 pub async fn serve(proxy: Arc<Proxy>, socket: TcpListener) -> io::Result<()> {
+    serve_some(proxy, socket, CONNECTIONS).await
+}
+
+/// Never more than `at_once`.
+async fn serve_some(proxy: Arc<Proxy>, socket: TcpListener, at_once: usize) -> io::Result<()> {
     let port = socket.local_addr()?.port();
+    let places = Arc::new(Semaphore::new(at_once));
     loop {
+        let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
         match socket.accept().await {
             Ok((stream, address)) => {
                 let client = Client { address, scheme: "http", port };
-                tokio::spawn(converse(proxy.clone(), stream, client));
+                let conversation = converse(proxy.clone(), stream, client);
+                tokio::spawn(async move {
+                    conversation.await;
+                    drop(place);
+                });
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -43,12 +57,25 @@ async fn converse(proxy: Arc<Proxy>, stream: TcpStream, client: Client) {
     let mut server = auto::Builder::new(TokioExecutor::new());
     server.http1().timer(TokioTimer::new()).header_read_timeout(HEAD);
     server.http2().timer(TokioTimer::new()).keep_alive_interval(HEAD);
+    let asked = Arc::new(Notify::new());
+    let asking = asked.clone();
     let service = service_fn(move |request| {
+        asking.notify_one();
         let proxy = proxy.clone();
         async move { proxy.answer(client, request).await }
     });
-    let ended = server.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
+    let ended = server.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let mut ended = pin!(ended);
+    // The server's own limit begins only when it knows which HTTP is spoken.
+    let ended = tokio::select! {
+        ended = &mut ended => ended,
+        () = asked.notified() => ended.await,
+        () = sleep(HEAD) => return tracing::debug!("a connection was not used"),
+    };
     if let Err(error) = ended {
         tracing::debug!(%error, "connection ended early");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -174,11 +174,13 @@ impl ListenerSpec {
 
     /// Whether it wants routes of the kind that there is here.
     pub fn takes_http(&self) -> bool {
-        let is_route = |kind: &KindSpec| {
-            kind.kind == "HTTPRoute" && kind.group.as_deref().unwrap_or(GROUP) == GROUP
-        };
         let kinds = &self.allowed_routes.kinds;
-        kinds.is_empty() || kinds.iter().any(is_route)
+        kinds.is_empty() || kinds.iter().any(KindSpec::is_http)
+    }
+
+    /// Whether it wants routes of no other kind.
+    pub fn takes_only_http(&self) -> bool {
+        self.allowed_routes.kinds.iter().all(KindSpec::is_http)
     }
 
     fn allows(&self, applicant: Applicant<'_>, namespace: &str) -> bool {
@@ -190,6 +192,12 @@ impl ListenerSpec {
             _ => false,
         };
         from && self.takes_http()
+    }
+}
+
+impl KindSpec {
+    fn is_http(&self) -> bool {
+        self.kind == "HTTPRoute" && self.group.as_deref().unwrap_or(GROUP) == GROUP
     }
 }
 

@@ -1,35 +1,27 @@
 //! One request through the gateway: find its rule, choose who answers, pass everything on.
 
+mod choose;
+
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Instant};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri, header, uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header, uri};
 use http_body_util::BodyExt;
-use hyper::{
-    body::{Body as _, Incoming},
-    upgrade::OnUpgrade,
-};
+use hyper::{body::Incoming, upgrade::OnUpgrade};
 use hyper_util::rt::TokioIo;
 use tokio::{io::copy_bidirectional, time::timeout_at};
 
 use super::{
-    backends::{Answering, Backends, Pool},
+    backends::Backends,
     rewrite::{self, Entrance},
     route::Rule,
     stream::{self, Answer, Body},
-    table::{Asked, Met, Table, by_weight},
-    upstream::{Failed, Upstream},
+    table::{Asked, Met, Table},
+    upstream::{Failed, Lease, Upstream},
 };
-use crate::{
-    body::Body as Prompt,
-    picker::{ModelEdit, Open, Request as Question},
-    random,
-};
-
-/// What a picker may read of a body before it decides.
-const READ_FIRST: usize = 1 << 20;
-const DROPPED: HeaderName = HeaderName::from_static("x-llm-d-request-dropped-reason");
+use crate::picker::Open;
+use choose::choose;
 
 /// What requests go by; replaced as a whole.
 #[derive(Clone, Default)]
@@ -53,22 +45,12 @@ pub struct Client {
     pub port: u16,
 }
 
-/// Who is to answer, the best first, and what else was decided with it.
-struct Choice {
-    endpoints: Vec<SocketAddr>,
-    body: Body,
-    open: Option<Open>,
-    set: Vec<(HeaderName, HeaderValue)>,
-    remove: Vec<HeaderName>,
-}
-
 impl Proxy {
     /// Connections to endpoints that no longer serve are closed as soon as nothing runs over them.
     pub fn set(&self, routing: Routing) {
         let routing = Arc::new(routing);
         self.routing.store(routing.clone());
-        let endpoints = routing.backends.endpoints();
-        self.upstream.retain(|endpoint| endpoints.contains(endpoint));
+        self.upstream.serve_only(routing.backends.endpoints());
     }
 
     pub fn routing(&self) -> Arc<Routing> {
@@ -88,6 +70,9 @@ impl Proxy {
         client: Client,
         request: Request<Incoming>,
     ) -> Result<Response<Body>, Box<Response<Body>>> {
+        if request.method() == Method::CONNECT {
+            return Err(refuse(StatusCode::METHOD_NOT_ALLOWED, "this is no proxy of yours"));
+        }
         let routing = self.routing.load_full();
         let host = host(&request)
             .ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "the header Host makes no sense"))?
@@ -108,14 +93,13 @@ impl Proxy {
         if let Some(elsewhere) = rewrite::redirect(&rule.filters, met.prefix(), entrance, asked) {
             return redirect(elsewhere);
         }
-        let now = Instant::now();
-        let deadline = stream::deadline(now, [rule.request_timeout, rule.backend_timeout]);
+        let deadline = stream::after(Instant::now(), rule.request_timeout);
         let sending = self.forward(client, &routing, &met, rule, request);
         let answered = match deadline {
             None => sending.await,
             Some(at) => match timeout_at(at.into(), sending).await {
                 Ok(answered) => answered,
-                Err(_) => Err(refuse(StatusCode::GATEWAY_TIMEOUT, "no answer in the time allowed")),
+                Err(_) => Err(too_late()),
             },
         };
         answered.map(|(response, answer)| match answer {
@@ -145,12 +129,15 @@ impl Proxy {
             parts.headers.insert(header::HOST, host);
         }
         rewrite::drop_hop_by_hop(&mut parts.headers);
+        rewrite::join_cookies(&mut parts.headers);
         rewrite::forward(&mut parts.headers, &client.address.ip().to_string(), client.scheme);
         rewrite::request(&rule.filters, &mut parts.headers);
         for name in choice.remove {
             parts.headers.remove(name);
         }
-        parts.headers.extend(choice.set);
+        for (name, value) in choice.set {
+            parts.headers.insert(name, value);
+        }
         if let Some(protocol) = protocol {
             parts.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
             parts.headers.insert(header::UPGRADE, protocol);
@@ -171,15 +158,22 @@ impl Proxy {
         rule: &Rule,
         upgrade: Option<OnUpgrade>,
     ) -> Result<(Response<Body>, Option<Answer>), Box<Response<Body>>> {
+        let names_host = request.headers().contains_key(header::HOST);
         let mut tries = endpoints.into_iter().take(2).peekable();
         while let Some(endpoint) = tries.next() {
-            match self.upstream.send(endpoint, request).await {
+            // It is asked for by the endpoint's version of HTTP, if not by the client's.
+            if !names_host && let Ok(host) = HeaderValue::from_str(&endpoint.to_string()) {
+                request.headers_mut().insert(header::HOST, host);
+            }
+            let deadline = stream::after(Instant::now(), rule.backend_timeout);
+            match self.upstream.send(endpoint, request, deadline).await {
                 Ok((response, lease)) => {
                     if let Some(open) = &mut open {
                         open.served_by(endpoint);
                     }
                     let answered = (response, (self.upstream.clone(), lease));
-                    return Ok(pass_back(answered, open, rule, upgrade));
+                    let (response, answer) = pass_back(answered, open, rule, upgrade);
+                    return Ok((response, answer.map(|answer| answer.until(deadline))));
                 }
                 Err(Failed::Connect { request: unsent, source, .. }) => {
                     tracing::debug!(error = %source, %endpoint, "cannot connect");
@@ -188,6 +182,7 @@ impl Proxy {
                     }
                     request = *unsent;
                 }
+                Err(Failed::TooLate { .. }) => return Err(too_late()),
                 Err(error @ Failed::Send { .. }) => {
                     tracing::debug!(%error, "cannot pass on a request");
                     return Err(refuse(StatusCode::BAD_GATEWAY, "the backend has not answered"));
@@ -198,7 +193,7 @@ impl Proxy {
     }
 }
 
-type Answered = (Response<Incoming>, (Arc<Upstream>, super::upstream::Lease));
+type Answered = (Response<Incoming>, (Arc<Upstream>, Lease));
 
 fn pass_back(
     (response, lease): Answered,
@@ -217,7 +212,9 @@ fn pass_back(
     parts.version = http::Version::HTTP_11;
     rewrite::drop_hop_by_hop(&mut parts.headers);
     if let Some(open) = &mut open {
-        parts.headers.extend(open.on_headers(parts.status, &parts.headers, Instant::now()));
+        for (name, value) in open.on_headers(parts.status, &parts.headers, Instant::now()) {
+            parts.headers.insert(name, value);
+        }
     }
     rewrite::response(&rule.filters, &mut parts.headers);
     let answer = Answer::new(body, lease, open);
@@ -244,127 +241,9 @@ fn wants_upgrade(headers: &HeaderMap) -> bool {
     let listed = headers.get_all(header::CONNECTION).iter();
     let listed = listed.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
     let is_listed = listed.into_iter().any(|name| name.trim().eq_ignore_ascii_case("upgrade"));
-    is_listed && headers.contains_key(header::UPGRADE)
-}
-
-async fn choose(
-    routing: &Routing,
-    met: &Met,
-    rule: &Rule,
-    headers: &HeaderMap,
-    path: &str,
-    body: Incoming,
-) -> Result<Choice, Box<Response<Body>>> {
-    let failed = |text: &'static str| refuse(StatusCode::INTERNAL_SERVER_ERROR, text);
-    let backend = by_weight(&rule.backends, random::system_seed())
-        .ok_or_else(|| failed("the route has no backend with a weight"))?;
-    let answering = routing.backends.resolve(&met.route.namespace, backend);
-    match answering.map_err(|why| failed(why.reason()))? {
-        Answering::Endpoints([]) => Err(no_endpoint()),
-        Answering::Endpoints(endpoints) => Ok(Choice {
-            endpoints: shuffled(endpoints),
-            body: stream::resumed(Vec::new(), body),
-            open: None,
-            set: Vec::new(),
-            remove: Vec::new(),
-        }),
-        Answering::Pool(pool) => pick(pool, headers, path, body).await,
-    }
-}
-
-/// Reads what the picker wants to see of the body, and asks it.
-async fn pick(
-    pool: &Pool,
-    headers: &HeaderMap,
-    path: &str,
-    mut body: Incoming,
-) -> Result<Choice, Box<Response<Body>>> {
-    if pool.endpoints.is_empty() {
-        return Err(no_endpoint());
-    }
-    let mut prompt = Prompt::default();
-    while prompt.len() < READ_FIRST && !body.is_end_stream() {
-        let Some(frame) = body.frame().await else { break };
-        let frame = frame.map_err(|_| refuse(StatusCode::BAD_REQUEST, "the request was cut"))?;
-        if let Ok(chunk) = frame.into_data() {
-            prompt.push(chunk);
-        }
-    }
-    if !body.is_end_stream() {
-        prompt.cut();
-    }
-    let is_empty = prompt.is_empty() && body.is_end_stream();
-    let question = Question {
-        path,
-        headers,
-        body: (!is_empty).then_some(&prompt),
-        subset: None,
-        now: Instant::now(),
-    };
-    let rest = |chunks: Vec<Bytes>| stream::resumed(chunks, body);
-    match pool.picker.pick(&question) {
-        Ok(picked) => Ok(Choice {
-            endpoints: with_others(picked.destinations, pool),
-            body: rest(match &picked.model_edit {
-                Some(edit) => edited(prompt.chunks(), edit),
-                None => prompt.chunks().to_vec(),
-            }),
-            open: Some(picked.open),
-            set: picked.set_headers,
-            remove: picked.remove_headers,
-        }),
-        // It was asked and has refused: that is no failure of the picker.
-        Err(refused) if !pool.fails_open || !refused.status.is_server_error() => {
-            let mut response = refuse(refused.status, refused.body());
-            if let Some(dropped) = refused.dropped {
-                response.headers_mut().insert(DROPPED, HeaderValue::from_static(dropped));
-            }
-            Err(response)
-        }
-        Err(_) => Ok(Choice {
-            endpoints: shuffled(&pool.endpoints),
-            body: rest(prompt.chunks().to_vec()),
-            open: None,
-            set: Vec::new(),
-            remove: Vec::new(),
-        }),
-    }
-}
-
-/// Where any ready endpoint will do, it will do as well where the chosen ones cannot be reached.
-fn with_others(mut chosen: Vec<SocketAddr>, pool: &Pool) -> Vec<SocketAddr> {
-    if pool.fails_open {
-        let mut others = shuffled(&pool.endpoints);
-        others.retain(|endpoint| !chosen.contains(endpoint));
-        chosen.extend(others);
-    }
-    chosen
-}
-
-/// The chunks with some bytes replaced.
-fn edited(chunks: &[Bytes], edit: &ModelEdit) -> Vec<Bytes> {
-    let mut start = 0;
-    let mut edited = Vec::with_capacity(chunks.len() + 2);
-    for chunk in chunks {
-        let end = start + chunk.len();
-        let before = edit.range.start.clamp(start, end) - start;
-        let after = edit.range.end.clamp(start, end) - start;
-        edited.push(chunk.slice(..before));
-        if (start..end).contains(&edit.range.start) {
-            edited.push(edit.text.clone());
-        }
-        edited.push(chunk.slice(after..));
-        start = end;
-    }
-    edited.retain(|chunk| !chunk.is_empty());
-    edited
-}
-
-/// All of them, beginning with any.
-fn shuffled(endpoints: &[SocketAddr]) -> Vec<SocketAddr> {
-    let count = endpoints.len().max(1);
-    let first = usize::try_from(random::system_seed() % count as u64).unwrap_or_default();
-    endpoints.iter().cycle().skip(first).take(endpoints.len()).copied().collect()
+    // HTTP/2 is spoken on a connection of its own, or not at all.
+    let protocol = headers.get(header::UPGRADE).and_then(|value| value.to_str().ok());
+    is_listed && protocol.is_some_and(|name| !name.trim().eq_ignore_ascii_case("h2c"))
 }
 
 /// Of several, nobody could tell which one another server on the way would go by.
@@ -393,8 +272,8 @@ fn origin_form(path: &str, query: Option<&str>) -> Option<Uri> {
     Uri::builder().path_and_query(target).build().ok()
 }
 
-fn no_endpoint() -> Box<Response<Body>> {
-    refuse(StatusCode::SERVICE_UNAVAILABLE, "no endpoint is ready")
+fn too_late() -> Box<Response<Body>> {
+    refuse(StatusCode::GATEWAY_TIMEOUT, "no answer in the time allowed")
 }
 
 fn refuse(status: StatusCode, text: impl Into<Bytes>) -> Box<Response<Body>> {

@@ -125,7 +125,8 @@ fn origin(redirect: &Redirect, entrance: Entrance<'_>) -> String {
     }
 }
 
-/// Removes what concerns only the connection that the message came by.
+/// Removes what concerns only the connection that the message came by. The host is no such thing,
+/// whatever the client says.
 pub fn drop_hop_by_hop(headers: &mut HeaderMap) {
     const FIXED: [HeaderName; 7] = [
         header::CONNECTION,
@@ -142,6 +143,7 @@ pub fn drop_hop_by_hop(headers: &mut HeaderMap) {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .filter_map(|name| HeaderName::from_bytes(name.trim().as_bytes()).ok())
+        .filter(|name| *name != header::HOST)
         .collect();
     let more = ["keep-alive", "proxy-connection"].map(HeaderName::from_static);
     for name in listed.iter().chain(&FIXED).chain(&more) {
@@ -149,12 +151,23 @@ pub fn drop_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
+/// In HTTP/2 they may come one by one; in HTTP/1.1 there is only one such header.
+pub fn join_cookies(headers: &mut HeaderMap) {
+    let all: Vec<&[u8]> =
+        headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if all.len() > 1
+        && let Ok(joined) = HeaderValue::from_bytes(&all.join(&b"; "[..]))
+    {
+        headers.insert(header::COOKIE, joined);
+    }
+}
+
 /// Tells the backend who asked, and how. What a client says of itself there is kept only in the list of
 /// addresses.
 pub fn forward(headers: &mut HeaderMap, client: &str, scheme: &'static str) {
-    let known = headers.get("x-forwarded-for").and_then(|value| value.to_str().ok());
-    let all = known.map_or_else(|| client.to_owned(), |known| format!("{known}, {client}"));
-    if let Ok(all) = HeaderValue::from_str(&all) {
+    let known = headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
+    let all: Vec<&str> = known.chain([client]).collect();
+    if let Ok(all) = HeaderValue::from_str(&all.join(", ")) {
         headers.insert("x-forwarded-for", all);
     }
     headers.insert("x-forwarded-proto", HeaderValue::from_static(scheme));

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    assemble::{Around, Assembled, CONTROLLER, Ours, Settings, Verdict, ours},
+    assemble::{Around, Assembled, CONTROLLER, Ours, Settings, Verdict, has_picker, ours},
     backends::{Key, POOLS, PoolKey, Unresolved},
-    listed::{ClassObject, GatewayObject, Kind, Listed, PoolObject, RouteObject, text},
+    listed::{ClassObject, GatewayObject, Kind, Listed, PoolObject, RouteObject, items, text},
     parent::{GROUP, ListenerSpec, ParentRef},
     route::Backend,
 };
@@ -197,7 +197,10 @@ impl Judged<'_> {
             let accepted = accepted.filter(|(_, verdict)| matches!(verdict, Some(Ok(_))));
             let gateways: BTreeSet<Key> =
                 accepted.map(|(parent, _)| parent.gateway(&route.meta.namespace)).collect();
-            for pool in route.backends.iter().filter_map(Backend::pool) {
+            let backends = &self.assembled.routing.backends;
+            let is_allowed =
+                |backend: &&Backend| backends.resolve(&route.meta.namespace, backend).is_ok();
+            for pool in route.backends.iter().filter(is_allowed).filter_map(Backend::pool) {
                 parents.entry(pool).or_default().extend(gateways.iter().cloned());
             }
         }
@@ -246,21 +249,14 @@ impl Judged<'_> {
         parent.is_gateway() && !matches!(ours(self.listed, self.settings, &key), Ours::No)
     }
 
-    /// The choice is made in here whatever the pool refers to, but elsewhere that would have to be there.
     fn picker_of(&self, pool: &PoolObject) -> Held {
-        let (namespace, picker) = (pool.meta.namespace.as_str(), &pool.picker);
-        let is_service = picker.kind.as_deref().unwrap_or("Service") == "Service";
-        let found = self
-            .around
-            .services
-            .iter()
-            .any(|service| service.namespace == namespace && service.name == picker.name);
-        match picker.name.is_empty() || is_service && picker.group.is_empty() && found {
+        let (namespace, name) = (&pool.meta.namespace, &pool.picker.name);
+        match has_picker(pool, self.around) {
             true => Held::yes("ResolvedRefs", "the endpoint picker is there"),
             false => Held::not(
                 "ResolvedRefs",
                 "InvalidExtensionRef",
-                format!("there is no Service {namespace}/{} of an endpoint picker", picker.name),
+                format!("there is no Service {namespace}/{name} of an endpoint picker"),
             ),
         }
     }
@@ -281,7 +277,7 @@ fn of_listener(listener: &ListenerSpec) -> Vec<Held> {
             Held::not("Programmed", "Invalid", "no requests are taken".to_owned()),
         ],
     };
-    let kinds = match listener.takes_http() {
+    let kinds = match listener.takes_only_http() {
         true => Held::yes("ResolvedRefs", "all references are known"),
         false => Held::not(
             "ResolvedRefs",
@@ -387,10 +383,6 @@ fn is_same_parent(one: &Value, other: &Value) -> bool {
         Some(parent)
     };
     full(one) == full(other)
-}
-
-fn items<'a>(value: &'a Value, field: &str) -> &'a [Value] {
-    value.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 #[cfg(test)]

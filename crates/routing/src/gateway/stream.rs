@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
-use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use tokio::time::{Sleep, sleep_until};
 
 use super::upstream::{Lease, Upstream};
@@ -31,14 +31,14 @@ pub fn text(text: impl Into<Bytes>) -> Body {
     Full::new(text.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
-/// The beginning that somebody has read already, then the rest.
-pub fn resumed(read: Vec<Bytes>, rest: Incoming) -> Body {
+/// The beginning that somebody has read already, then the rest if there is more.
+pub fn resumed(read: Vec<Bytes>, rest: Option<Incoming>) -> Body {
     Resumed { read: read.into_iter(), rest }.boxed_unsync()
 }
 
 struct Resumed {
     read: std::vec::IntoIter<Bytes>,
-    rest: Incoming,
+    rest: Option<Incoming>,
 }
 
 impl hyper::body::Body for Resumed {
@@ -52,17 +52,20 @@ impl hyper::body::Body for Resumed {
         if let Some(read) = self.read.next() {
             return Poll::Ready(Some(Ok(Frame::data(read))));
         }
-        Pin::new(&mut self.rest).poll_frame(cx).map_err(Broken::from)
+        match &mut self.rest {
+            Some(rest) => Pin::new(rest).poll_frame(cx).map_err(Broken::from),
+            None => Poll::Ready(None),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.read.len() == 0 && self.rest.is_end_stream()
+        self.read.len() == 0 && self.rest.as_ref().is_none_or(Incoming::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
         let read: usize = self.read.as_slice().iter().map(Bytes::len).sum();
-        let rest = self.rest.size_hint();
-        match rest.exact() {
+        let rest = self.rest.as_ref().map_or(Some(0), |rest| rest.size_hint().exact());
+        match rest {
             Some(rest) => SizeHint::with_exact(rest.saturating_add(read as u64)),
             None => SizeHint::new(),
         }
@@ -80,11 +83,19 @@ pub struct Answer {
 
 impl Answer {
     pub fn new(body: Incoming, lease: (Arc<Upstream>, Lease), open: Option<Open>) -> Self {
-        Self { body, deadline: None, lease: Some(lease), open }
+        let mut answer = Self { body, deadline: None, lease: Some(lease), open };
+        // Nobody will ask for the frames of a body that has none.
+        if answer.body.is_end_stream() {
+            answer.ended();
+        }
+        answer
     }
 
+    /// If it may not take longer anyway.
     pub fn until(mut self, deadline: Option<Instant>) -> Self {
-        self.deadline = deadline.map(|at| Box::pin(sleep_until(at.into())));
+        let known = self.deadline.as_ref().map(|sleep| sleep.deadline().into_std());
+        let first = known.into_iter().chain(deadline).min();
+        self.deadline = first.map(|at| Box::pin(sleep_until(at.into())));
         self
     }
 
@@ -137,7 +148,7 @@ impl hyper::body::Body for Answer {
     }
 }
 
-/// The earlier of two limits, from now on.
-pub fn deadline(now: Instant, limits: [Option<Duration>; 2]) -> Option<Instant> {
-    limits.into_iter().flatten().min().and_then(|limit| now.checked_add(limit))
+/// When a limit is reached that counts from now on.
+pub fn after(now: Instant, limit: Option<Duration>) -> Option<Instant> {
+    now.checked_add(limit?)
 }

@@ -35,7 +35,8 @@ pub(super) static REWRITE: Twins = [
 ];
 
 /// What a client must not tell the engine or its proxy.
-static OURS: [HeaderName; 6] = [
+static OURS: [HeaderName; 7] = [
+    DESTINATION,
     HeaderName::from_static("x-gateway-destination-endpoint-subset"),
     HeaderName::from_static("x-gateway-destination-endpoint-served"),
     PREFILLER,
@@ -86,12 +87,20 @@ fn joined(destinations: &[SocketAddr]) -> String {
     texts.join(",")
 }
 
+/// All that a client has sent that must not go on, where nothing is set anew.
+pub fn withheld(headers: &HeaderMap) -> Vec<HeaderName> {
+    let names = [&OBJECTIVE[..], &FAIRNESS, &REWRITE, &OURS].into_iter().flatten();
+    names.filter(|name| headers.contains_key(*name)).cloned().collect()
+}
+
 /// Those that the client did send and that are not set anew.
 pub(super) fn removed(headers: &HeaderMap, scheduled: &Scheduled) -> Vec<HeaderName> {
     let set = |name: &HeaderName| {
-        *name == PREFILLER && scheduled.prefill_header.is_some()
+        *name == DESTINATION
+            || *name == PREFILLER && scheduled.prefill_header.is_some()
             || *name == DATA_PARALLEL && scheduled.rank_header.is_some()
     };
-    let names = [&OBJECTIVE[..], &FAIRNESS, &REWRITE, &OURS].into_iter().flatten();
-    names.filter(|name| headers.contains_key(*name) && !set(name)).cloned().collect()
+    let mut names = withheld(headers);
+    names.retain(|name| !set(name));
+    names
 }

@@ -72,10 +72,14 @@ impl Bench {
 
     fn try_bytes(&self, body: Option<&[u8]>) -> Result<Picked, Refused> {
         let body = body.map(|body| Body::from(Bytes::copy_from_slice(body)));
+        self.try_body(body.as_ref())
+    }
+
+    fn try_body(&self, body: Option<&Body>) -> Result<Picked, Refused> {
         self.picker.pick(&Request {
             path: self.path,
             headers: &self.headers,
-            body: body.as_ref(),
+            body,
             subset: self.subset.as_deref(),
             now: self.now,
         })

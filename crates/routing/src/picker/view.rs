@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, header::CONTENT_LENGTH};
 
 use super::{Inner, ModelEdit, Refused, Request, admission, headers};
 use crate::{
@@ -27,13 +27,16 @@ pub(super) struct View<'a> {
 }
 
 impl View<'_> {
-    /// Of the body as it is sent on. Not known if not all of it was shown.
-    pub(super) fn length(&self, body: &Body) -> Option<usize> {
-        let edited = match &self.model_edit {
-            Some(edit) => body.len() - edit.range.len() + edit.text.len(),
-            None => body.len(),
-        };
-        (!body.is_cut()).then_some(edited)
+    /// Of the body as it is sent on. If not all of it was shown, only the client can know it.
+    pub(super) fn length(&self, headers: &HeaderMap, body: &Body) -> Option<usize> {
+        let said = || headers::one(headers, &CONTENT_LENGTH)?.parse().ok();
+        match &self.model_edit {
+            None => (!body.is_cut()).then_some(body.len()),
+            Some(edit) => {
+                let before: usize = if body.is_cut() { said()? } else { body.len() };
+                before.checked_sub(edit.range.len())?.checked_add(edit.text.len())
+            }
+        }
     }
 }
 
@@ -65,6 +68,10 @@ pub(super) fn read<'a>(
         return Err(inner.refuse_bad_request("model not found in request body".into()));
     }
     let incoming = incoming.filter(|_| object);
+    // It may come later, where it cannot be replaced any more.
+    if incoming.is_none() && object && body.is_cut() && wants_another(inner, request.headers) {
+        return Err(inner.refuse_bad_request("model not found in request body".into()));
+    }
     let target = incoming.as_ref().map(|name| target(inner, request.headers, name, random));
     let reading = Reading { dialect: inner.config.dialect, limit, strict: go_compat };
     let input = if object { prompt::read(api, body, reading) } else { Ok(Input::default()) };
@@ -102,19 +109,27 @@ fn text(body: &Body, member: Member) -> Option<Cow<'_, [u8]>> {
     }
 }
 
+/// Whether the model may have to go by another name.
+fn wants_another(inner: &Inner, headers: &HeaderMap) -> bool {
+    !inner.rewrites.load().is_empty() || asked(headers).is_some()
+}
+
+fn asked(headers: &HeaderMap) -> Option<&str> {
+    headers::last(headers, &headers::REWRITE).filter(|name| !name.is_empty())
+}
+
 fn target(inner: &Inner, headers: &HeaderMap, incoming: &str, random: &mut Random) -> String {
     let rewrites = inner.rewrites.load();
-    let asked = headers::last(headers, &headers::REWRITE).filter(|name| !name.is_empty());
     if let Some((rule, target)) = admission::rewritten(&rewrites, incoming, random) {
         inner.metrics.rewritten(rule, incoming, target);
         return target.to_owned();
     }
-    asked.unwrap_or(incoming).to_owned()
+    asked(headers).unwrap_or(incoming).to_owned()
 }
 
 fn model_edit(body: &Body, incoming: Option<&str>, target: Option<&str>) -> Option<ModelEdit> {
     let (incoming, target) = (incoming?, target?);
-    if incoming == target || body.is_cut() {
+    if incoming == target {
         return None;
     }
     let text = Bytes::from(serde_json::to_string(target).ok()?);

@@ -230,6 +230,55 @@ fn the_usual_picker_leaves_prefill_alone() {
 }
 
 #[test]
+fn objectives_and_rewrites_are_for_the_pool_that_they_name() {
+    let refer = |name: &str| json!({ "group": POOLS[0], "kind": "InferencePool", "name": name });
+    let rule = json!({ "matches": [{ "model": { "value": "m" } }],
+        "targets": [{ "modelRewrite": "a", "weight": 9 }, { "modelRewrite": "b" }] });
+    let (mine, early) = (json!({ "name": "p" }), json!({ "name": "p", "group": POOLS[1] }));
+    let mut listed = listed(&[
+        to(refer("p")),
+        (Kind::Pool, "ns/p", json!({})),
+        (Kind::Objective, "ns/low", json!({ "priority": -1, "poolRef": mine })),
+        (Kind::Objective, "ns/usual", json!({ "poolRef": mine })),
+        (Kind::Objective, "ns/early", json!({ "priority": 5, "poolRef": early })),
+        (Kind::Objective, "ns/other", json!({ "priority": 5, "poolRef": { "name": "q" } })),
+        (Kind::Objective, "elsewhere/far", json!({ "priority": 5, "poolRef": mine })),
+        (Kind::Rewrite, "ns/r", json!({ "poolRef": mine, "rules": [rule, 7] })),
+        (Kind::Rewrite, "ns/other", json!({ "poolRef": { "name": "q" }, "rules": [rule] })),
+    ]);
+    let first = assembled(&listed, &Around::default(), SETTINGS);
+    let priorities = BTreeMap::from([("low".to_owned(), -1), ("usual".to_owned(), 0)]);
+    assert_eq!((first.objectives.len(), &first.objectives[0].1), (1, &priorities));
+    let rewrites = &first.rewrites[0].1;
+    assert_eq!((rewrites.len(), rewrites[0].name.as_str()), (1, "r"));
+    let [rule] = &rewrites[0].rules[..] else { panic!("{rewrites:?}") };
+    assert_eq!(rule.models, ["m"]);
+    assert_eq!(rule.targets, [("a".to_owned(), 9), ("b".to_owned(), 1)]);
+    listed.remove(Kind::Objective, "ns", "low");
+    listed.retain(Kind::Rewrite, |_, name| name != "r");
+    let then = assembled(&listed, &Around::default(), SETTINGS);
+    assert_eq!((then.objectives[0].1.len(), then.rewrites[0].1.len()), (1, 0));
+}
+
+#[test]
+fn a_pool_knows_whether_its_picker_is_there() {
+    let refer = json!({ "group": POOLS[0], "kind": "InferencePool", "name": "p" });
+    let around = Around { services: vec![service(Target::Number(1), None)], ..Around::default() };
+    for (picker, want) in [
+        (json!({}), true),
+        (json!({ "name": "s" }), true),
+        (json!({ "name": "none" }), false),
+        (json!({ "name": "s", "kind": "Deployment" }), false),
+    ] {
+        let spec = json!({ "endpointPickerRef": picker });
+        let listed = listed(&[to(refer.clone()), (Kind::Pool, "ns/p", spec)]);
+        let assembled = assembled(&listed, &around, SETTINGS);
+        let pool = assembled.routing.backends.pools.values().next().unwrap();
+        assert_eq!(pool.has_picker, want, "{picker}");
+    }
+}
+
+#[test]
 fn a_pool_is_picked_from_as_the_configuration_of_its_picker_says() {
     let refer = json!({ "group": POOLS[0], "kind": "InferencePool", "name": "p" });
     let spec = json!({ "endpointPickerRef": { "name": "p-epp" } });

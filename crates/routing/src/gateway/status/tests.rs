@@ -198,7 +198,9 @@ fn what_others_say_stays_and_what_is_said_is_not_said_again() {
 fn a_gateway_says_where_it_is_and_how_many_routes_it_has() {
     let listeners = json!([web(), { "name": "raw", "port": 81, "protocol": "TCP" },
         { "name": "grpc", "port": 82, "protocol": "HTTP",
-          "allowedRoutes": { "kinds": [{ "kind": "GRPCRoute" }] } }]);
+          "allowedRoutes": { "kinds": [{ "kind": "GRPCRoute" }] } },
+        { "name": "both", "port": 83, "protocol": "HTTP",
+          "allowedRoutes": { "kinds": [{ "kind": "GRPCRoute" }, { "kind": "HTTPRoute" }] } }]);
     let service = to(json!({ "name": "s", "port": 80 }));
     let broken = json!([{ "filters": [{ "type": "X" }] }]);
     let mut unsupported = route(json!([{ "name": "g" }]), broken);
@@ -227,7 +229,7 @@ fn a_gateway_says_where_it_is_and_how_many_routes_it_has() {
             )
         })
         .collect();
-    assert_eq!(counts, [("web", 1, 1), ("raw", 0, 0), ("grpc", 0, 0)]);
+    assert_eq!(counts, [("web", 1, 1), ("raw", 0, 0), ("grpc", 0, 0), ("both", 1, 1)]);
     assert_eq!(
         conditions(&status["listeners"][1])[..2],
         [
@@ -235,10 +237,12 @@ fn a_gateway_says_where_it_is_and_how_many_routes_it_has() {
             "Programmed=False Invalid: no requests are taken",
         ]
     );
-    assert_eq!(
-        conditions(&status["listeners"][2])[2],
-        "ResolvedRefs=False InvalidRouteKinds: only routes of kind HTTPRoute are supported"
-    );
+    for listener in [2, 3] {
+        assert_eq!(
+            conditions(&status["listeners"][listener])[2],
+            "ResolvedRefs=False InvalidRouteKinds: only routes of kind HTTPRoute are supported"
+        );
+    }
     all[1].3 = status.clone();
     assert!(said(&all).iter().all(|change| change.kind != Kind::Gateway));
 }
@@ -303,6 +307,20 @@ fn a_pool_knows_the_gateways_that_it_is_reached_through() {
             assert_eq!(alone[0].status, json!({ field: [theirs] }), "no route, no parent");
         }
     }
+}
+
+#[test]
+fn a_pool_does_not_know_gateways_of_routes_that_may_not_refer_to_it() {
+    let refer = json!({ "group": POOLS[0], "kind": "InferencePool", "name": "p",
+        "namespace": "other" });
+    let pool = (Kind::Pool, "other/p", json!({}), json!({}));
+    let from = json!([{ "group": GROUP, "kind": "HTTPRoute", "namespace": "ns" }]);
+    let to_pools = json!([{ "group": POOLS[0], "kind": "InferencePool" }]);
+    let grant = (Kind::Grant, "other/g", json!({ "from": from, "to": to_pools }), json!({}));
+    let mut all = vec![route(json!([{ "name": "g" }]), to(refer)), pool];
+    assert!(said(&all).iter().all(|change| change.kind != Kind::Pool));
+    all.push(grant);
+    assert!(said(&all).iter().any(|change| change.kind == Kind::Pool));
 }
 
 #[test]

@@ -220,6 +220,8 @@ fn control_headers_end_here() {
     assert_eq!(picked.remove_headers, names);
     assert_eq!(header(&picked, "x-request-id"), None);
     assert_eq!(header(&picked, "x-gateway-destination-endpoint"), Some("10.0.0.1:8000"));
+    let withheld = withheld(&bench.headers);
+    assert_eq!(withheld.len(), names.len() + 1, "where nothing is set, this one too: {withheld:?}");
 }
 
 #[test]
@@ -267,8 +269,51 @@ fn a_cut_body_is_routed_by_what_is_there() {
     };
     let picked = bench.picker.pick(&request).unwrap_or_else(|refused| panic!("{refused}"));
     assert_eq!(name(&picked), "A");
-    assert_eq!((header(&picked, "content-length"), &picked.model_edit), (None, &None));
+    let edit = ModelEdit { range: 9..12, text: Bytes::from_static(b"\"t\"") };
+    assert_eq!((header(&picked, "content-length"), &picked.model_edit), (None, &Some(edit)));
     assert_eq!(bench.picker.0.prefixes[0].len(), 10);
+}
+
+#[test]
+fn the_length_of_a_cut_body_follows_its_model_name() {
+    let mut bench = default().loads(&[(0, 0.0)]);
+    let mut body = Body::from(Bytes::from_static(b"{\"model\":\"m\",\"prompt\":\"x"));
+    body.cut();
+    for (name, length, want) in [
+        ("longer", Some("1000"), Some("1005")),
+        ("longer", None, None),
+        ("m", Some("1000"), None),
+        ("longer", Some("nonsense"), None),
+    ] {
+        bench.headers.clear();
+        bench.header("x-gateway-model-name-rewrite", name);
+        length.into_iter().for_each(|length| bench.header("content-length", length));
+        let picked = bench.try_body(Some(&body)).unwrap_or_else(|refused| panic!("{refused}"));
+        assert_eq!(header(&picked, "content-length"), want, "{name} {length:?}");
+        assert_eq!(picked.model_edit.is_some(), name != "m");
+    }
+}
+
+#[test]
+fn a_name_that_was_not_seen_cannot_be_replaced() {
+    let mut bench = default().loads(&[(0, 0.0)]);
+    let cut = |text: &'static str| {
+        let mut body = Body::from(Bytes::from_static(text.as_bytes()));
+        body.cut();
+        body
+    };
+    let late = cut("{\"prompt\":\"x");
+    let model = "inference gateway: BadRequest - model not found in request body";
+    assert!(bench.try_body(Some(&late)).is_ok(), "nobody wants another name");
+    bench.header("x-gateway-model-name-rewrite", "t");
+    assert_eq!(refused(bench.try_body(Some(&late))), (400, model.into()));
+    bench.headers.clear();
+    let rule = RewriteRule { models: Vec::new(), targets: vec![("t".into(), 1)] };
+    let rewrite = Rewrite { name: "r".into(), created: String::new(), rules: vec![rule] };
+    bench.picker.set_rewrites(vec![rewrite]);
+    assert_eq!(refused(bench.try_body(Some(&late))), (400, model.into()));
+    bench.path = "/v1/audio/transcriptions";
+    assert!(bench.try_body(Some(&cut("--boundary\r\n"))).is_ok(), "nobody knows its form");
 }
 
 #[test]

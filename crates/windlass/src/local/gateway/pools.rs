@@ -30,6 +30,17 @@ impl Pools {
             stays
         });
         while self.tasks.try_join_next().is_some() {}
+        let picker = |key: &PoolKey| pools.get(key).map(|pool| &pool.picker);
+        for (key, objectives) in &assembled.objectives {
+            if let Some(picker) = picker(key) {
+                picker.set_objectives(objectives.clone());
+            }
+        }
+        for (key, rewrites) in &assembled.rewrites {
+            if let Some(picker) = picker(key) {
+                picker.set_rewrites(rewrites.clone());
+            }
+        }
         for (key, endpoints) in &assembled.endpoints {
             let Some(pool) = pools.get(key) else { continue };
             pool.picker.set_endpoints(endpoints.clone());
