@@ -67,21 +67,32 @@ pub(crate) async fn named(name: &'static str) -> SocketAddr {
     serve(anywhere(), answer).await
 }
 
-/// One that looks like a model server with this queue.
-pub(crate) async fn engine(at: SocketAddr, name: &'static str) -> Arc<AtomicU16> {
-    let queue = Arc::new(AtomicU16::new(0));
-    let waiting = queue.clone();
+/// How busy a model server says it is.
+#[derive(Default)]
+pub(crate) struct Figures {
+    pub(crate) waiting: AtomicU16,
+    /// How much of its cache is in use, in percent.
+    pub(crate) cache: AtomicU16,
+}
+
+/// One that looks like a model server with these figures.
+pub(crate) async fn engine(at: SocketAddr, name: &'static str) -> Arc<Figures> {
+    let figures = Arc::new(Figures::default());
+    let said_of_it = figures.clone();
     let answer = move |request: Request<Incoming>| {
-        let waiting = waiting.load(Ordering::Relaxed);
+        let waiting = said_of_it.waiting.load(Ordering::Relaxed);
+        let cache = f64::from(said_of_it.cache.load(Ordering::Relaxed)) / 100.0;
         async move {
             match request.uri().path() {
-                "/metrics" => said(format!("vllm:num_requests_waiting {waiting}\n")),
+                "/metrics" => said(format!(
+                    "vllm:num_requests_waiting {waiting}\nvllm:kv_cache_usage_perc {cache}\n"
+                )),
                 _ => said(name),
             }
         }
     };
     serve(at, answer).await;
-    queue
+    figures
 }
 
 /// As kubectl would.
