@@ -1,6 +1,9 @@
 //! What routes can say, one by one, and what is said of them.
 
-use std::net::SocketAddr;
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 use http_body_util::Full;
 use hyper::{Method, Request, body::Incoming};
@@ -11,6 +14,7 @@ use crate::{
     backend::{anywhere, apply, named, route, said, serve, service, text},
     gateway::{answers, gvk, says, up},
     running::{Up, World},
+    wait::until,
 };
 
 fn parents() -> Value {
@@ -220,4 +224,49 @@ async fn a_filter_that_is_not_supported_is_told_and_harms_no_other_route() {
     assert_eq!(up.get("plain", "/").await, (200, "a plain /".to_owned()));
     serves(&client, "odd", spec("odd", json!([]))).await;
     answers(&up, "odd", "/", (200, "a odd /")).await;
+}
+
+/// A definition whose objects cannot have the status that the gateway writes.
+fn stubborn_pools() -> Value {
+    let free = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let status = json!({ "type": "object", "properties": { "parents": { "type": "string" } } });
+    let schema = json!({ "type": "object", "properties": { "spec": free, "status": status } });
+    json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "inferencepools.inference.networking.k8s.io",
+            "annotations": { "api-approved.kubernetes.io": "unapproved" } },
+        "spec": { "group": "inference.networking.k8s.io", "scope": "Namespaced",
+            "names": { "kind": "InferencePool", "plural": "inferencepools" },
+            "versions": [{ "name": "v1", "served": true, "storage": true,
+                "subresources": { "status": {} }, "schema": { "openAPIV3Schema": schema } }] } })
+}
+
+#[tokio::test]
+async fn one_status_that_is_refused_delays_no_other() {
+    let world = World::new();
+    let up = up(&world);
+    let client = up.client().await;
+    apply(&client, stubborn_pools()).await;
+    let pool = json!({ "apiVersion": "inference.networking.k8s.io/v1", "kind": "InferencePool",
+        "metadata": { "name": "p" }, "spec": { "selector": { "matchLabels": { "app": "m" } },
+            "targetPorts": [{ "number": 8000 }] } });
+    apply(&client, pool).await;
+    let backend =
+        json!([{ "group": "inference.networking.k8s.io", "kind": "InferencePool", "name": "p" }]);
+    let spec = json!({ "parentRefs": parents(), "rules": [{ "backendRefs": backend }] });
+    apply(&client, route("pooled", spec)).await;
+    let refusals = || up.log().matches("cannot write a status").count();
+    until("refusal", || async { if refusals() > 0 { Ok(()) } else { Err(up.log()) } }).await;
+
+    service(&client, "a", &[named("a").await]).await;
+    let started = Instant::now();
+    for at in 0..5 {
+        let spec = json!({ "parentRefs": parents(), "hostnames": [format!("h{at}")],
+            "rules": [{ "backendRefs": to("a") }] });
+        serves(&client, &format!("r{at}"), spec).await;
+    }
+    // If each waited for the next try of what was refused, that would be five times ten seconds.
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(30), "{took:?}");
+    let tries = refusals();
+    assert!(tries <= 1 + took.as_secs() as usize / 10 + 1, "{tries} in {took:?}");
 }
