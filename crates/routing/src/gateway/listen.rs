@@ -1,4 +1,4 @@
-//! The listener: HTTP/1.1 and HTTP/2 on one port.
+//! The listener: HTTP/1.1 and HTTP/2 on one port, with TLS or without.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -8,9 +8,11 @@ use hyper_util::{
     server::conn::auto,
 };
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    time::sleep,
+    time::{sleep, timeout},
 };
+use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 
 use super::proxy::{Client, Proxy};
 
@@ -19,14 +21,25 @@ const HEAD: Duration = Duration::from_secs(30);
 /// Too many open files, as a rule: others have to end first.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// What addresses of the listener begin with.
+pub fn scheme(has_tls: bool) -> &'static str {
+    if has_tls { "https" } else { "http" }
+}
+
 /// Serves until it is dropped.
-pub async fn serve(proxy: Arc<Proxy>, socket: TcpListener) -> io::Result<()> {
+pub async fn serve(
+    proxy: Arc<Proxy>,
+    socket: TcpListener,
+    tls: Option<Arc<ServerConfig>>,
+) -> io::Result<()> {
     let port = socket.local_addr()?.port();
+    let scheme = scheme(tls.is_some());
+    let tls = tls.map(TlsAcceptor::from);
     loop {
         match socket.accept().await {
             Ok((stream, address)) => {
-                let client = Client { address, scheme: "http", port };
-                tokio::spawn(converse(proxy.clone(), stream, client));
+                let client = Client { address, scheme, port };
+                tokio::spawn(welcome(proxy.clone(), stream, client, tls.clone()));
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -36,10 +49,22 @@ pub async fn serve(proxy: Arc<Proxy>, socket: TcpListener) -> io::Result<()> {
     }
 }
 
-async fn converse(proxy: Arc<Proxy>, stream: TcpStream, client: Client) {
+async fn welcome(proxy: Arc<Proxy>, stream: TcpStream, client: Client, tls: Option<TlsAcceptor>) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot send small packets at once");
     }
+    let Some(tls) = tls else { return converse(proxy, stream, client).await };
+    match timeout(HEAD, tls.accept(stream)).await {
+        Ok(Ok(stream)) => converse(proxy, stream, client).await,
+        Ok(Err(error)) => tracing::debug!(%error, "handshake failed"),
+        Err(_) => tracing::debug!("handshake took too long"),
+    }
+}
+
+async fn converse<S>(proxy: Arc<Proxy>, stream: S, client: Client)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let mut server = auto::Builder::new(TokioExecutor::new());
     server.http1().timer(TokioTimer::new()).header_read_timeout(HEAD);
     server.http2().timer(TokioTimer::new()).keep_alive_interval(HEAD);

@@ -26,6 +26,7 @@ use tokio::{
     sync::{Notify, watch},
     time::sleep,
 };
+use tokio_rustls::rustls::ServerConfig;
 use tokio_util::sync::CancellationToken;
 use windlass_local::{
     auth::{MASTERS, User},
@@ -61,6 +62,9 @@ pub(super) struct Flags {
         default_missing_value = "true", default_value_t = true, action = ArgAction::Set
     )]
     gateway_accept_any: bool,
+    /// Serve HTTPS, with a certificate of the cluster's own authority
+    #[arg(long)]
+    gateway_tls: bool,
 }
 
 /// A port that nobody is answered on yet.
@@ -68,6 +72,7 @@ pub(super) struct Gateway {
     socket: TcpListener,
     settings: Settings,
     is_usual: bool,
+    has_tls: bool,
 }
 
 /// What watches have brought.
@@ -109,18 +114,26 @@ impl Gateway {
         };
         let address = socket.local_addr()?;
         let is_usual = flags.gateway_port.is_some() || address.port() == *PORTS.start();
-        let settings = Settings { accepts_any: flags.gateway_accept_any, address };
-        Ok(Self { socket, settings, is_usual })
+        let has_tls = flags.gateway_tls;
+        let accepts_any = flags.gateway_accept_any;
+        let settings = Settings { accepts_any, scheme: listen::scheme(has_tls), address };
+        Ok(Self { socket, settings, is_usual, has_tls })
     }
 
     /// Answers until told to stop. What then still runs ends with its pods.
-    pub(super) fn start(self, server: &Arc<Server>, caches: Arc<Caches>, stop: CancellationToken) {
-        let Self { socket, settings, .. } = self;
+    pub(super) fn start(
+        self,
+        server: &Arc<Server>,
+        caches: Arc<Caches>,
+        tls: Arc<ServerConfig>,
+        stop: CancellationToken,
+    ) {
+        let Self { socket, settings, has_tls, .. } = self;
         let mut user = User::account("kube-system", ACCOUNT, "");
         user.groups.push(MASTERS.to_owned());
         let client = Client::new(server.service(user), "default");
         let proxy = Arc::new(Proxy::default());
-        let listening = listen::serve(proxy.clone(), socket);
+        let listening = listen::serve(proxy.clone(), socket, has_tls.then_some(tls));
         let known = Arc::new(Known::default());
         tell(&caches, &known);
         let (statuses, newest) = watch::channel(Vec::new());
@@ -142,7 +155,8 @@ impl Gateway {
 
 impl fmt::Display for Gateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "models answer at http://{}", self.settings.address)?;
+        let Settings { scheme, address, .. } = self.settings;
+        write!(f, "models answer at {scheme}://{address}")?;
         if !self.is_usual {
             write!(f, ", as port {} is in use", PORTS.start())?;
         }

@@ -95,7 +95,8 @@ async fn serve(
     let strict_resources = flags.node.strict_resources;
     let wanted = Wanted { port: flags.port, allows_everything, strict_resources };
     let gateway = Gateway::bind(&flags.gateway).await?;
-    let Api { server, url, address, caches, serving } = Api::start(home, store, &wanted).await?;
+    let Api { server, url, address, tls, caches, serving } =
+        Api::start(home, store, &wanted).await?;
     let places = node::places(home);
     let node = node::start(flags.node, server.clone(), places, address, ending)?;
     let working = async {
@@ -111,7 +112,7 @@ async fn serve(
         };
         let (operator, namespace) = operator?;
         announce(home, &url, &gateway);
-        gateway.start(&server, caches, stop.clone());
+        gateway.start(&server, caches, tls, stop.clone());
         // Only tells of others' work, so nothing depends on its end.
         drop(tokio::spawn(progress::follow(admin, screen.clone(), stop.clone())));
         let operator = server.service(operator);

@@ -6,10 +6,11 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http_body_util::{BodyExt, Full, StreamBody};
-use hyper::{Request, Response, body::Frame};
+use hyper::{Request, Response, body::Frame, client::conn};
+use hyper_util::rt::TokioIo;
 use kube::{Client, api::DeleteParams, core::GroupVersionKind};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::{net::TcpStream, sync::mpsc};
 
 use crate::{
     backend::{anywhere, apply, dynamic, named, route, serve, service, service_in, text},
@@ -334,6 +335,45 @@ async fn only_own_gateways_count_if_the_user_says_so() {
     answers(&up, "h", "/", (200, "a h /")).await;
     let theirs = dynamic(&client, &gvk("HTTPRoute"), None).get("theirs").await.unwrap();
     assert_eq!(theirs.data.get("status"), None);
+}
+
+#[tokio::test]
+async fn over_tls_it_is_known_by_the_authority_of_the_cluster() {
+    let world = World::new();
+    let up = world.up(&["--ephemeral", "--gateway-port", "0", "--gateway-tls"]);
+    let url = format!("https://{}", up.gateway());
+    assert_eq!(up.said[1], format!("models answer at {url}"));
+    let client = up.client().await;
+    service(&client, "a", &[named("a").await]).await;
+    let spec = json!({ "parentRefs": [{ "name": "g" }],
+        "rules": [{ "backendRefs": [{ "name": "a", "port": 80 }] }] });
+    apply(&client, route("r", spec)).await;
+    let authority = up.kubeconfig().with_file_name("ca.crt");
+    for is_http2 in [false, true] {
+        until("answer", || async {
+            match up.get_tls(Some(&authority), is_http2, "https://localhost/x").await {
+                Ok((200, said)) if said == "a localhost /x" => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await;
+    }
+    let stranger = up.get_tls(None, false, "https://localhost/x").await.unwrap_err().to_string();
+    assert!(stranger.contains("UnknownIssuer"), "{stranger}");
+    // Without TLS there is nothing to be had.
+    let stream = TcpStream::connect(up.gateway()).await.unwrap();
+    let (mut plain, connection) = conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::get("/x").header("host", "h").body(Full::<Bytes>::default()).unwrap();
+    assert!(plain.send_request(request).await.is_err());
+
+    let listener = json!({ "name": "web", "port": 443, "protocol": "HTTPS" });
+    let spec = json!({ "gatewayClassName": "windlass", "listeners": [listener] });
+    let object = json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "Gateway",
+        "metadata": { "name": "g" }, "spec": spec });
+    apply(&client, object).await;
+    let said = json!(format!("requests are taken at {url}"));
+    says(&client, &gvk("Gateway"), "g", "/status/conditions/1/message", said).await;
 }
 
 #[test]

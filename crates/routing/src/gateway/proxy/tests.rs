@@ -66,7 +66,7 @@ async fn gateway(rules: Value, services: &[(&str, &[SocketAddr])]) -> SocketAddr
     });
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
-    tokio::spawn(listen::serve(proxy, socket));
+    tokio::spawn(listen::serve(proxy, socket, None));
     address
 }
 
