@@ -338,6 +338,25 @@ async fn only_own_gateways_count_if_the_user_says_so() {
 }
 
 #[tokio::test]
+async fn after_a_restart_the_first_request_meets_the_routes_of_before() {
+    let world = World::new();
+    let flags = ["--gateway-port", "0"];
+    let up = world.up(&flags);
+    let client = up.client().await;
+    service(&client, "a", &[named("a").await]).await;
+    let spec = json!({ "parentRefs": [{ "name": "g" }],
+        "rules": [{ "backendRefs": [{ "name": "a", "port": 80 }] }] });
+    apply(&client, route("r", spec)).await;
+    answers(&up, "h", "/", (200, "a h /")).await;
+    up.terminate();
+    for _ in 0..3 {
+        let up = world.up(&flags);
+        assert_eq!(up.get("h", "/").await, (200, "a h /".to_owned()));
+        up.terminate();
+    }
+}
+
+#[tokio::test]
 async fn over_tls_it_is_known_by_the_authority_of_the_cluster() {
     let world = World::new();
     let up = world.up(&["--ephemeral", "--gateway-port", "0", "--gateway-tls"]);
