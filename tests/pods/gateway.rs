@@ -1,7 +1,9 @@
 //! From a request to the program of a pod, through the gateway.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, api::ListParams};
 use serde_json::{Value, json};
 use windlass_tests::until;
 
@@ -14,10 +16,16 @@ use crate::{
 
 const CLIENTS: usize = 8;
 
-fn example(name: &str) -> Value {
+/// What the template of the example is for.
+const MODEL: &str = "acme/tiny-lm-7b-fp8";
+
+fn examples(name: &str) -> Vec<Value> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples");
-    let text = fs::read_to_string(folder.join(name)).unwrap();
-    objects::documents(&text).remove(0)
+    objects::documents(&fs::read_to_string(folder.join(name)).unwrap())
+}
+
+fn example(name: &str) -> Value {
+    examples(name).remove(0)
 }
 
 async fn apply_until_ready(client: &kube::Client, object: &Value) {
@@ -50,18 +58,86 @@ fn check(what: &str, sum: &Sum, versions: &[&str]) {
 
 #[tokio::test]
 async fn a_canary_gets_its_share_of_requests() {
-    const REQUESTS: u64 = 2000;
+    // So many that a right split is beyond 3 % less than once in 100,000 runs.
+    const REQUESTS: u64 = 6000;
     let world = World::new(RULES);
     let up = world.up::<&str>(&[]);
     let client = up.client().await;
-    let canary = example("zerfoo-canary.yaml");
-    apply_until_ready(&client, &canary).await;
-    let target = Target { gateway: up.gateway(), host: "llama.example.com", model: "" };
-    let seen = ask_many(&target, REQUESTS, 16, "x-stand-in-model").await;
-    eprintln!("{REQUESTS} requests at a weight of 20: {seen:?}");
-    assert_eq!(seen.values().sum::<u64>(), REQUESTS);
-    let share = seen["qwen-3-8b"] as f64 / REQUESTS as f64;
-    assert!((share - 0.20).abs() <= 0.03, "{share}");
+    let mut canary = example("zerfoo-canary.yaml");
+    let gateway = up.gateway();
+    let target = Target { gateway, host: "llama.example.com", base: "", model: "" };
+    // At the first weight the number of pods would lead to the same share, at the second it does not.
+    for weight in [20_u32, 50] {
+        canary["spec"]["canary"]["weight"] = weight.into();
+        apply_until_ready(&client, &canary).await;
+        until("the route to have the weight", || async {
+            let route = json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+                "metadata": {"name": "llama-canary-route"}});
+            let route = objects::get(&client, &route).await.ok_or("gone")?;
+            let weights = route["spec"]["rules"][0]["backendRefs"].clone();
+            let is_there =
+                weights.as_array().into_iter().flatten().any(|it| it["weight"] == weight);
+            if is_there { Ok(()) } else { Err(weights.to_string()) }
+        })
+        .await;
+        let seen = ask_many(&target, REQUESTS, 16, "model").await;
+        eprintln!("{REQUESTS} requests at a weight of {weight}: {seen:?}");
+        assert_eq!(seen.values().sum::<u64>(), REQUESTS);
+        let share = seen["qwen-3-8b"] as f64 / REQUESTS as f64;
+        let wanted = f64::from(weight) / 100.0;
+        assert!((share - wanted).abs() <= 0.03, "{share}, not {wanted}");
+    }
+    up.terminate();
+}
+
+/// The names of the pods with this label.
+async fn pods_of(client: &kube::Client, label: &str) -> BTreeSet<String> {
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    let listed = pods.list_metadata(&ListParams::default().labels(label)).await.unwrap();
+    listed.items.into_iter().filter_map(|pod| pod.metadata.name).collect()
+}
+
+#[tokio::test]
+async fn an_aim_service_answers_by_its_route_from_the_pods_of_kserve() {
+    let world = World::new(RULES);
+    let up = world.up(&["--node-resource=amd.com/gpu=8"]);
+    let client = up.client().await;
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "runner"}});
+    objects::apply(&client, &account).await;
+    for object in examples("aim-service.yaml") {
+        objects::apply(&client, &object).await;
+    }
+    let service = examples("aim-service.yaml").pop().unwrap();
+    apply_until_ready(&client, &service).await;
+    let pods = pods_of(&client, "serving.kserve.io/inferenceservice=chat").await;
+    assert_eq!(pods.len(), 2, "{pods:?}");
+    assert!(pods.iter().all(|pod| pod.starts_with("chat-predictor-")), "{pods:?}");
+
+    // The path that the template makes of namespace and name, under any host.
+    let target =
+        Target { gateway: up.gateway(), host: "a.example", base: "/default/chat", model: "" };
+    until("the first answer", || async { Client::new(&target).get("/v1/models").await }).await;
+    let seen = ask_many(&target, 100, 4, "pod").await;
+    assert_eq!(seen.keys().cloned().collect::<BTreeSet<_>>(), pods);
+    let mut asking = Client::new(&target);
+    let models: Value =
+        serde_json::from_str(&asking.get("/v1/models").await.unwrap().text).unwrap();
+    assert_eq!(models["data"][0]["id"], MODEL, "{models}");
+    // The prefix itself stands for the root of the server.
+    for root in ["", "/"] {
+        let who: Value = serde_json::from_str(&asking.get(root).await.unwrap().text).unwrap();
+        assert_eq!(who["model"], MODEL, "{root:?}: {who}");
+    }
+    for streamed in [false, true] {
+        let answer = asking.complete(4, streamed, Duration::ZERO).await.unwrap();
+        assert!(pods.contains(answer.says("pod")), "{answer:?}");
+    }
+    for base in ["", "/default", "/default/chatter", "/other/chat"] {
+        let elsewhere = Target { base, ..target.clone() };
+        let refused = Client::new(&elsewhere).get("/v1/models").await.unwrap_err();
+        assert_eq!(refused, "404 Not Found: no route matches", "{base:?}");
+    }
     up.terminate();
 }
 
@@ -131,7 +207,7 @@ async fn no_request_is_lost_while_a_deployment_changes() {
     }
     objects::apply(&client, &deployment(3, "v1")).await;
     rolled_out(&client, "plain", 3, "v1").await;
-    let target = Target { gateway: up.gateway(), host: "plain.example.com", model: "" };
+    let target = Target { gateway: up.gateway(), host: "plain.example.com", base: "", model: "" };
     until("the first answer", || async { Client::new(&target).get("/").await }).await;
     let load = Load::start(&target, CLIENTS);
     load.go_on(50).await;
@@ -161,10 +237,15 @@ async fn no_request_is_lost_while_a_pool_changes_and_tokens_come_one_by_one() {
     let up = world.up::<&str>(&[]);
     let client = up.client().await;
     apply_until_ready(&client, &model_service(2, "v1")).await;
-    let target =
-        Target { gateway: up.gateway(), host: "models.example.com", model: "qwen3-32b-pd" };
+    let target = Target {
+        gateway: up.gateway(),
+        host: "models.example.com",
+        base: "",
+        model: "qwen3-32b-pd",
+    };
     until("the first answer", || async { Client::new(&target).get("/v1/models").await }).await;
     check_streaming(&target).await;
+    check_prefixes(&target, 2).await;
     let load = Load::start(&target, CLIENTS);
     load.go_on(50).await;
     for (replicas, version) in [(2, "v2"), (2, "v3"), (1, "v3")] {
@@ -186,4 +267,26 @@ async fn check_streaming(target: &Target) {
     eprintln!("{TOKENS} tokens came in {} parts during {took:?}", answer.parts.len());
     assert!(answer.parts.len() as u64 >= TOKENS, "{}", answer.parts.len());
     assert!(took >= PAUSE * 6, "{took:?}");
+}
+
+/// A conversation stays with the pod that it began with, and there are some with each.
+async fn check_prefixes(target: &Target, pods: usize) {
+    const CONVERSATIONS: usize = 40;
+    let prompt = |conversation: usize, question: &str| {
+        format!("{} {question}", format!("{conversation:03} knows much. ").repeat(150))
+    };
+    let mut client = Client::new(target);
+    let mut homes = Vec::new();
+    for conversation in 0..CONVERSATIONS {
+        let answer = client.prompt(&prompt(conversation, "Hello")).await.unwrap();
+        homes.push(answer.says("pod").to_owned());
+    }
+    let seen: BTreeSet<_> = homes.iter().collect();
+    assert_eq!(seen.len(), pods, "{seen:?}");
+    for question in ["Who?", "Where?"] {
+        for (conversation, home) in homes.iter().enumerate() {
+            let answer = client.prompt(&prompt(conversation, question)).await.unwrap();
+            assert_eq!(answer.says("pod"), home, "{conversation} {question}");
+        }
+    }
 }

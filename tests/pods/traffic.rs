@@ -16,7 +16,7 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{net::TcpStream, task::JoinHandle};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,6 +27,8 @@ const TOKENS: u64 = 5;
 pub(crate) struct Target {
     pub(crate) gateway: SocketAddr,
     pub(crate) host: &'static str,
+    /// What all paths begin with.
+    pub(crate) base: &'static str,
     pub(crate) model: &'static str,
 }
 
@@ -37,11 +39,19 @@ pub(crate) struct Client {
 }
 
 /// What a request has brought.
+#[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) headers: HeaderMap,
     /// The text, and when each part of it came.
     pub(crate) text: String,
     pub(crate) parts: Vec<Instant>,
+}
+
+impl Answer {
+    /// What the stand-in says of itself.
+    pub(crate) fn says(&self, what: &str) -> &str {
+        self.headers[&format!("x-stand-in-{what}")].to_str().unwrap()
+    }
 }
 
 impl Client {
@@ -59,11 +69,7 @@ impl Client {
         let body = json!({
             "model": "any", "prompt": "a b c", "max_tokens": tokens, "stream": streamed,
         });
-        let request = Request::post("/v1/completions")
-            .header("content-type", "application/json")
-            .header("x-stand-in-pause", pause.as_millis().to_string())
-            .body(Body::from(body.to_string()));
-        let answer = self.ask(request.unwrap()).await?;
+        let answer = self.post(&body, pause).await?;
         let whole = match streamed {
             true => {
                 answer.text.matches("data: {").count() as u64 == tokens
@@ -74,7 +80,22 @@ impl Client {
         if whole { Ok(answer) } else { Err(format!("not whole: {}", answer.text)) }
     }
 
+    /// One token in answer to a prompt.
+    pub(crate) async fn prompt(&mut self, prompt: &str) -> Result<Answer, String> {
+        let body = json!({"model": "any", "prompt": prompt, "max_tokens": 1});
+        self.post(&body, Duration::ZERO).await
+    }
+
+    async fn post(&mut self, body: &Value, pause: Duration) -> Result<Answer, String> {
+        let request = Request::post(format!("{}/v1/completions", self.target.base))
+            .header("content-type", "application/json")
+            .header("x-stand-in-pause", pause.as_millis().to_string())
+            .body(Body::from(body.to_string()));
+        self.ask(request.unwrap()).await
+    }
+
     pub(crate) async fn get(&mut self, path: &str) -> Result<Answer, String> {
+        let path = format!("{}{path}", self.target.base);
         self.ask(Request::get(path).body(Body::empty()).unwrap()).await
     }
 
@@ -125,12 +146,12 @@ async fn read(mut body: Incoming) -> Result<(String, Vec<Instant>), String> {
     Ok((text, parts))
 }
 
-/// Asks `count` times, several at once; how often each value of the header came.
+/// Asks `count` times, several at once; how often each value came of what servers say of themselves.
 pub(crate) async fn ask_many(
     target: &Target,
     count: u64,
     at_once: usize,
-    header: &'static str,
+    what: &'static str,
 ) -> BTreeMap<String, u64> {
     let left = Arc::new(AtomicU64::new(count));
     let clients = (0..at_once).map(|_| {
@@ -140,8 +161,7 @@ pub(crate) async fn ask_many(
             let take = |left: u64| left.checked_sub(1);
             while left.try_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
                 let answer = client.get("/v1/models").await.unwrap();
-                let value = answer.headers[header].to_str().unwrap().to_owned();
-                *seen.entry(value).or_default() += 1;
+                *seen.entry(answer.says(what).to_owned()).or_default() += 1;
             }
             seen
         })
@@ -219,8 +239,7 @@ async fn work(
         answered.fetch_add(1, Ordering::Relaxed);
         match answer {
             Ok(answer) => {
-                let version = &answer.headers["x-stand-in-version"];
-                *sum.versions.entry(version.to_str().unwrap().to_owned()).or_default() += 1;
+                *sum.versions.entry(answer.says("version").to_owned()).or_default() += 1;
                 if streamed { sum.streamed += 1 } else { sum.plain += 1 }
             }
             Err(why) => {

@@ -86,6 +86,7 @@ pub struct Settings {
     /// Whether routes may hang on any gateway, even on one that is missing.
     pub accepts_any: bool,
     /// Of the listener.
+    pub scheme: &'static str,
     pub address: SocketAddr,
 }
 

@@ -4,7 +4,7 @@ mod choose;
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Instant};
 
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header, uri};
 use http_body_util::BodyExt;
@@ -32,7 +32,8 @@ pub struct Routing {
 
 #[derive(Default)]
 pub struct Proxy {
-    routing: ArcSwap<Routing>,
+    /// Nothing until it is known.
+    routing: ArcSwapOption<Routing>,
     upstream: Arc<Upstream>,
 }
 
@@ -49,12 +50,12 @@ impl Proxy {
     /// Connections to endpoints that no longer serve are closed as soon as nothing runs over them.
     pub fn set(&self, routing: Routing) {
         let routing = Arc::new(routing);
-        self.routing.store(routing.clone());
+        self.routing.store(Some(routing.clone()));
         self.upstream.serve_only(routing.backends.endpoints());
     }
 
     pub fn routing(&self) -> Arc<Routing> {
-        self.routing.load_full()
+        self.routing.load_full().unwrap_or_default()
     }
 
     pub async fn answer(
@@ -73,7 +74,7 @@ impl Proxy {
         if request.method() == Method::CONNECT {
             return Err(refuse(StatusCode::METHOD_NOT_ALLOWED, "this is no proxy of yours"));
         }
-        let routing = self.routing.load_full();
+        let routing = self.routing.load_full().ok_or_else(not_yet)?;
         let host = host(&request)
             .ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "the header Host makes no sense"))?
             .to_owned();
@@ -270,6 +271,13 @@ fn origin_form(path: &str, query: Option<&str>) -> Option<Uri> {
         None => path.to_owned(),
     };
     Uri::builder().path_and_query(target).build().ok()
+}
+
+/// That no route is known is no reason to say that there is none.
+fn not_yet() -> Box<Response<Body>> {
+    let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, "the routes are not known yet");
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 fn too_late() -> Box<Response<Body>> {

@@ -127,8 +127,8 @@ impl Judged<'_> {
             })
         };
         let listeners: Vec<Value> = gateway.spec.listeners.iter().map(listener).collect();
-        let address = self.settings.address;
-        let held = of_gateway(&gateway.spec.listeners, &format!("http://{address}"));
+        let Settings { scheme, address, .. } = self.settings;
+        let held = of_gateway(&gateway.spec.listeners, &format!("{scheme}://{address}"));
         let status = json!({
             "addresses": [{ "type": "IPAddress", "value": address.ip().to_string() }],
             "conditions": merged(items(&gateway.status, "conditions"), &held, stamp),

@@ -11,6 +11,7 @@ use anyhow::{Context, anyhow};
 use jiff::Timestamp;
 use kube::config::Kubeconfig;
 use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_rustls::rustls::ServerConfig;
 use windlass_local::{
     auth::{Certificates, Tokens, kubeconfig},
     controllers::{self, Caches},
@@ -35,6 +36,8 @@ pub(super) struct Api {
     pub(super) server: Arc<Server>,
     pub(super) url: String,
     pub(super) address: SocketAddr,
+    /// With the certificate of this machine.
+    pub(super) tls: Arc<ServerConfig>,
     /// What the controllers know of the cluster.
     pub(super) caches: Arc<Caches>,
     /// Ends only by failing.
@@ -87,9 +90,10 @@ impl Api {
         };
         let caches = Arc::new(Caches::default());
         tokio::spawn(controllers::run_on(caches.clone(), server.clone(), settings));
+        let tls = listener.tls.clone();
         let serving = serve(server.clone(), listener);
         let serving = tokio::spawn(async { serving.await.context("cannot go on serving") });
-        Ok(Self { server, url, address, caches, serving })
+        Ok(Self { server, url, address, tls, caches, serving })
     }
 }
 

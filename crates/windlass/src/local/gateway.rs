@@ -10,7 +10,7 @@ mod pools;
 mod status;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     net::{Ipv4Addr, SocketAddr},
     ops::RangeInclusive,
@@ -20,12 +20,14 @@ use std::{
 
 use anyhow::Context;
 use clap::{ArgAction, Args};
+use futures::FutureExt;
 use kube::Client;
 use tokio::{
     net::TcpListener,
-    sync::{Notify, watch},
+    sync::{Notify, oneshot, watch},
     time::sleep,
 };
+use tokio_rustls::rustls::ServerConfig;
 use tokio_util::sync::CancellationToken;
 use windlass_local::{
     auth::{MASTERS, User},
@@ -61,6 +63,9 @@ pub(super) struct Flags {
         default_missing_value = "true", default_value_t = true, action = ArgAction::Set
     )]
     gateway_accept_any: bool,
+    /// Serve HTTPS, with a certificate of the cluster's own authority
+    #[arg(long)]
+    gateway_tls: bool,
 }
 
 /// A port that nobody is answered on yet.
@@ -68,6 +73,7 @@ pub(super) struct Gateway {
     socket: TcpListener,
     settings: Settings,
     is_usual: bool,
+    has_tls: bool,
 }
 
 /// What watches have brought.
@@ -76,10 +82,44 @@ struct Known {
     listed: Mutex<Listed>,
     /// Of the kinds that are watched.
     versions: Mutex<BTreeMap<Kind, &'static str>>,
+    coming: Mutex<Coming>,
     changed: Notify,
 }
 
+/// What has to come before anything can be said of what is missing.
+#[derive(Default)]
+struct Coming {
+    /// Whether it is known which kinds are defined.
+    definitions_known: bool,
+    /// Kinds whose objects have not all come yet.
+    lists: BTreeSet<Kind>,
+}
+
 impl Known {
+    fn coming(&self) -> MutexGuard<'_, Coming> {
+        self.coming.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn expect(&self, kind: Kind) {
+        self.coming().lists.insert(kind);
+    }
+
+    /// All objects of the kind have come, or none can be had.
+    fn came(&self, kind: Kind) {
+        self.coming().lists.remove(&kind);
+        self.changed.notify_one();
+    }
+
+    fn know_definitions(&self) {
+        self.coming().definitions_known = true;
+        self.changed.notify_one();
+    }
+
+    fn is_complete(&self) -> bool {
+        let coming = self.coming();
+        coming.definitions_known && coming.lists.is_empty()
+    }
+
     fn listed(&self) -> MutexGuard<'_, Listed> {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -109,21 +149,31 @@ impl Gateway {
         };
         let address = socket.local_addr()?;
         let is_usual = flags.gateway_port.is_some() || address.port() == *PORTS.start();
-        let settings = Settings { accepts_any: flags.gateway_accept_any, address };
-        Ok(Self { socket, settings, is_usual })
+        let has_tls = flags.gateway_tls;
+        let accepts_any = flags.gateway_accept_any;
+        let settings = Settings { accepts_any, scheme: listen::scheme(has_tls), address };
+        Ok(Self { socket, settings, is_usual, has_tls })
     }
 
-    /// Answers until told to stop. What then still runs ends with its pods.
-    pub(super) fn start(self, server: &Arc<Server>, caches: Arc<Caches>, stop: CancellationToken) {
-        let Self { socket, settings, .. } = self;
+    /// Answers until told to stop. What then still runs ends with its pods. The future is over when
+    /// the routes are known that were there before.
+    pub(super) fn start(
+        self,
+        server: &Arc<Server>,
+        caches: Arc<Caches>,
+        tls: Arc<ServerConfig>,
+        stop: CancellationToken,
+    ) -> impl Future<Output = ()> + use<> {
+        let Self { socket, settings, has_tls, .. } = self;
         let mut user = User::account("kube-system", ACCOUNT, "");
         user.groups.push(MASTERS.to_owned());
         let client = Client::new(server.service(user), "default");
         let proxy = Arc::new(Proxy::default());
-        let listening = listen::serve(proxy.clone(), socket);
+        let listening = listen::serve(proxy.clone(), socket, has_tls.then_some(tls));
         let known = Arc::new(Known::default());
         tell(&caches, &known);
         let (statuses, newest) = watch::channel(Vec::new());
+        let (told, routed) = oneshot::channel();
         let working = async move {
             tokio::select! {
                 ended = listening => {
@@ -132,17 +182,20 @@ impl Gateway {
                     }
                 }
                 () = follow::run(&client, &known) => {}
-                () = route(&caches, &known, &proxy, settings, &statuses) => {}
+                () = route(&caches, &known, &proxy, settings, &statuses, told) => {}
                 () = status::write(&client, &known, newest) => {}
             }
         };
         tokio::spawn(async move { stop.run_until_cancelled(working).await });
+        // If it has ended before, there is nothing to wait for either.
+        routed.map(drop)
     }
 }
 
 impl fmt::Display for Gateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "models answer at http://{}", self.settings.address)?;
+        let Settings { scheme, address, .. } = self.settings;
+        write!(f, "models answer at {scheme}://{address}")?;
         if !self.is_usual {
             write!(f, ", as port {} is in use", PORTS.start())?;
         }
@@ -179,8 +232,13 @@ async fn route(
     proxy: &Proxy,
     settings: Settings,
     statuses: &watch::Sender<Vec<Change>>,
+    told: oneshot::Sender<()>,
 ) {
     caches.filled().await;
+    while !known.is_complete() {
+        known.changed.notified().await;
+    }
+    let mut told = Some(told);
     let mut pools = Pools::default();
     loop {
         let before = proxy.routing();
@@ -193,6 +251,10 @@ async fn route(
         };
         pools.set(&assembled);
         proxy.set(assembled.routing);
+        if let Some(told) = told.take() {
+            // Whether somebody waits for it is no matter.
+            let _ = told.send(());
+        }
         if !said.is_empty() {
             statuses.send_replace(said);
         }

@@ -9,6 +9,7 @@ use std::{
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use kube::Client;
+use tokio::time::timeout;
 use windlass_local::{auth::User, node::Ending, store::Store};
 
 use super::{
@@ -23,6 +24,8 @@ use crate::operator::{self, Work, logging};
 
 /// How long the end waits for answers that have begun, and then for the store.
 const GRACE: Duration = Duration::from_secs(2);
+/// How long the greeting waits for the gateway to know its routes.
+const ROUTED: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
@@ -95,7 +98,8 @@ async fn serve(
     let strict_resources = flags.node.strict_resources;
     let wanted = Wanted { port: flags.port, allows_everything, strict_resources };
     let gateway = Gateway::bind(&flags.gateway).await?;
-    let Api { server, url, address, caches, serving } = Api::start(home, store, &wanted).await?;
+    let Api { server, url, address, tls, caches, serving } =
+        Api::start(home, store, &wanted).await?;
     let places = node::places(home);
     let node = node::start(flags.node, server.clone(), places, address, ending)?;
     let working = async {
@@ -110,8 +114,11 @@ async fn serve(
             return Ok(());
         };
         let (operator, namespace) = operator?;
-        announce(home, &url, &gateway);
-        gateway.start(&server, caches, stop.clone());
+        let greeting = gateway.to_string();
+        let routed = gateway.start(&server, caches, tls, stop.clone());
+        // Whoever asks right after the greeting should meet the routes that were there before.
+        let _ = timeout(ROUTED, stop.run_until_cancelled(routed)).await;
+        announce(home, &url, &greeting);
         // Only tells of others' work, so nothing depends on its end.
         drop(tokio::spawn(progress::follow(admin, screen.clone(), stop.clone())));
         let operator = server.service(operator);
@@ -138,7 +145,7 @@ async fn serve(
 }
 
 /// Whoever does not listen any more is no reason to end.
-fn announce(home: &Home, url: &str, gateway: &Gateway) {
+fn announce(home: &Home, url: &str, gateway: &str) {
     let kept = match home.is_ephemeral() {
         true => "nothing is kept".to_owned(),
         false => format!("its state is in {}", home.path().display()),

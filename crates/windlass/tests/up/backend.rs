@@ -5,6 +5,7 @@ use std::{
     convert::Infallible,
     future::Future,
     net::{Ipv4Addr, SocketAddr},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicU16, Ordering},
@@ -14,7 +15,7 @@ use std::{
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Full, combinators::BoxBody};
 use hyper::{
-    Request, Response, body::Incoming, client::conn, server::conn::http1, service::service_fn,
+    Request, Response, Uri, body::Incoming, client::conn, server::conn::http1, service::service_fn,
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube::{
@@ -24,6 +25,14 @@ use kube::{
 };
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::{
+    TlsConnector,
+    rustls::{
+        ClientConfig, RootCertStore,
+        crypto::ring,
+        pki_types::{CertificateDer, pem::PemObject},
+    },
+};
 
 use crate::running::Up;
 
@@ -67,21 +76,32 @@ pub(crate) async fn named(name: &'static str) -> SocketAddr {
     serve(anywhere(), answer).await
 }
 
-/// One that looks like a model server with this queue.
-pub(crate) async fn engine(at: SocketAddr, name: &'static str) -> Arc<AtomicU16> {
-    let queue = Arc::new(AtomicU16::new(0));
-    let waiting = queue.clone();
+/// How busy a model server says it is.
+#[derive(Default)]
+pub(crate) struct Figures {
+    pub(crate) waiting: AtomicU16,
+    /// How much of its cache is in use, in percent.
+    pub(crate) cache: AtomicU16,
+}
+
+/// One that looks like a model server with these figures.
+pub(crate) async fn engine(at: SocketAddr, name: &'static str) -> Arc<Figures> {
+    let figures = Arc::new(Figures::default());
+    let said_of_it = figures.clone();
     let answer = move |request: Request<Incoming>| {
-        let waiting = waiting.load(Ordering::Relaxed);
+        let waiting = said_of_it.waiting.load(Ordering::Relaxed);
+        let cache = f64::from(said_of_it.cache.load(Ordering::Relaxed)) / 100.0;
         async move {
             match request.uri().path() {
-                "/metrics" => said(format!("vllm:num_requests_waiting {waiting}\n")),
+                "/metrics" => said(format!(
+                    "vllm:num_requests_waiting {waiting}\nvllm:kv_cache_usage_perc {cache}\n"
+                )),
                 _ => said(name),
             }
         }
     };
     serve(at, answer).await;
-    queue
+    figures
 }
 
 /// As kubectl would.
@@ -140,9 +160,10 @@ pub(crate) fn route(name: &str, spec: Value) -> Value {
 
 impl Up {
     pub(crate) fn gateway(&self) -> SocketAddr {
-        let url = self.said.iter().find_map(|line| line.strip_prefix("models answer at http://"));
+        let url = self.said.iter().find_map(|line| line.strip_prefix("models answer at http"));
         let url = url.unwrap_or_else(|| panic!("no gateway: {:?}", self.said));
-        url.split(',').next().unwrap().parse().unwrap()
+        let (_, address) = url.split_once("://").unwrap();
+        address.split(',').next().unwrap().parse().unwrap()
     }
 
     pub(crate) async fn ask(&self, request: Request<Full<Bytes>>) -> Response<Incoming> {
@@ -165,6 +186,46 @@ impl Up {
         tokio::spawn(connection);
         let request = Request::get(url).body(Empty::<Bytes>::new()).unwrap();
         text(sender.send_request(request).await.unwrap()).await
+    }
+
+    /// For who trusts the authority of this file, or nobody.
+    pub(crate) async fn get_tls(
+        &self,
+        authority: Option<&Path>,
+        is_http2: bool,
+        url: &str,
+    ) -> std::io::Result<(u16, String)> {
+        let url: Uri = url.parse().unwrap();
+        let mut roots = RootCertStore::empty();
+        if let Some(file) = authority {
+            roots.add(CertificateDer::from_pem_file(file).unwrap()).unwrap();
+        }
+        let provider = Arc::new(ring::default_provider());
+        let mut tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let protocol = if is_http2 { "h2" } else { "http/1.1" };
+        tls.alpn_protocols = vec![protocol.into()];
+        let name = url.host().unwrap().to_owned().try_into().unwrap();
+        let stream = TcpStream::connect(self.gateway()).await?;
+        let stream = TlsConnector::from(Arc::new(tls)).connect(name, stream).await?;
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(protocol.as_bytes()));
+        let stream = TokioIo::new(stream);
+        let answer = if is_http2 {
+            let shaken = conn::http2::handshake(TokioExecutor::new(), stream).await;
+            let (mut sender, connection) = shaken.unwrap();
+            tokio::spawn(connection);
+            let request = Request::get(url).body(Empty::<Bytes>::new()).unwrap();
+            sender.send_request(request).await
+        } else {
+            let (mut sender, connection) = conn::http1::handshake(stream).await.unwrap();
+            tokio::spawn(connection);
+            let request = Request::get(url.path()).header("host", url.host().unwrap());
+            sender.send_request(request.body(Empty::<Bytes>::new()).unwrap()).await
+        };
+        Ok(text(answer.map_err(std::io::Error::other)?).await)
     }
 }
 

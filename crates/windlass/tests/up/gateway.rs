@@ -1,37 +1,32 @@
 use std::{
     net::{SocketAddr, TcpListener},
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
 };
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http_body_util::{BodyExt, Full, StreamBody};
-use hyper::{Request, Response, body::Frame};
-use k8s_openapi::api::core::v1::Pod;
-use kube::{
-    Api, Client,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-    core::GroupVersionKind,
-};
+use hyper::{Request, Response, body::Frame, client::conn};
+use hyper_util::rt::TokioIo;
+use kube::{Client, api::DeleteParams, core::GroupVersionKind};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::{net::TcpStream, sync::mpsc};
 
 use crate::{
-    backend::{anywhere, apply, dynamic, engine, named, route, serve, service, service_in, text},
+    backend::{anywhere, apply, dynamic, named, route, serve, service, service_in, text},
     running::{Up, World},
     wait::until,
 };
 
 const GROUP: &str = "gateway.networking.k8s.io";
-const POOLS: &str = "inference.networking.k8s.io";
 
 /// With a gateway on a port of its own.
-fn up(world: &World) -> Up {
+pub(crate) fn up(world: &World) -> Up {
     world.up(&["--ephemeral", "--gateway-port", "0"])
 }
 
 /// Until the gateway answers so.
-async fn answers(up: &Up, host: &str, path: &str, want: (u16, &str)) {
+pub(crate) async fn answers(up: &Up, host: &str, path: &str, want: (u16, &str)) {
     until("answer", || async {
         let got = up.get(host, path).await;
         if (got.0, got.1.as_str()) == want { Ok(()) } else { Err(format!("{got:?}")) }
@@ -40,7 +35,13 @@ async fn answers(up: &Up, host: &str, path: &str, want: (u16, &str)) {
 }
 
 /// Until the object says of itself what is expected.
-async fn says(client: &Client, gvk: &GroupVersionKind, name: &str, what: &str, want: Value) {
+pub(crate) async fn says(
+    client: &Client,
+    gvk: &GroupVersionKind,
+    name: &str,
+    what: &str,
+    want: Value,
+) {
     let api = dynamic(client, gvk, None);
     until("status", || async {
         let found = api.get(name).await.map_err(|error| error.to_string())?;
@@ -50,7 +51,7 @@ async fn says(client: &Client, gvk: &GroupVersionKind, name: &str, what: &str, w
     .await;
 }
 
-fn gvk(kind: &str) -> GroupVersionKind {
+pub(crate) fn gvk(kind: &str) -> GroupVersionKind {
     GroupVersionKind::gvk(GROUP, "v1", kind)
 }
 
@@ -192,11 +193,33 @@ async fn time_is_limited_as_routes_say() {
     let silent = serve(anywhere(), |_| async {
         stream::pending::<Response<crate::backend::Body>>().next().await.unwrap()
     });
-    service(&client, "a", &[silent.await]).await;
-    let spec = json!({ "parentRefs": [{ "name": "g" }], "rules": [{
-        "timeouts": { "request": "100ms" }, "backendRefs": [{ "name": "a", "port": 80 }] }] });
+    let slow = serve(anywhere(), |_| async {
+        let first = stream::iter([Ok(Frame::data(Bytes::from_static(b"a")))]);
+        Response::new(BodyExt::boxed(StreamBody::new(first.chain(stream::pending()))))
+    });
+    service(&client, "silent", &[silent.await]).await;
+    service(&client, "slow", &[slow.await]).await;
+    let rule = |path: &str, timeouts: Value, backend: &str| {
+        json!({ "matches": [{ "path": { "type": "PathPrefix", "value": path } }],
+            "timeouts": timeouts, "backendRefs": [{ "name": backend, "port": 80 }] })
+    };
+    let rules = json!([
+        rule("/whole", json!({ "request": "100ms" }), "silent"),
+        rule("/try", json!({ "request": "0s", "backendRequest": "100ms" }), "silent"),
+        rule("/slow", json!({ "request": "3s" }), "slow"),
+    ]);
+    let spec = json!({ "parentRefs": [{ "name": "g" }], "rules": rules });
     apply(&client, route("r", spec)).await;
-    answers(&up, "h", "/", (504, "no answer in the time allowed")).await;
+    for path in ["/whole", "/try"] {
+        answers(&up, "h", path, (504, "no answer in the time allowed")).await;
+    }
+    // What has begun is cut, so that nobody takes it for the whole.
+    let request = Request::get("/slow").header("host", "h").body(Full::default());
+    let response = up.ask(request.unwrap()).await;
+    assert_eq!(response.status(), 200);
+    let mut body = response.into_body();
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "a");
+    assert!(body.frame().await.unwrap().is_err(), "it is cut, not ended");
 }
 
 #[tokio::test]
@@ -228,93 +251,6 @@ async fn another_namespace_has_to_grant_it() {
     );
     grants.delete("g", &DeleteParams::default()).await.unwrap();
     answers(&up, "h", "/", (500, "RefNotPermitted")).await;
-}
-
-/// A pod that nobody runs, of which the test says that it is ready.
-async fn pod(client: &Client, name: &str, ip: &str) {
-    let pods: Api<Pod> = Api::default_namespaced(client.clone());
-    let spec = json!({ "schedulerName": "nobody",
-        "containers": [{ "name": "c", "image": "none" }] });
-    let pod = json!({ "metadata": { "name": name, "labels": { "app": "m" },
-        // So that it is seen to leave before it is gone.
-        "finalizers": ["test/leaving"] }, "spec": spec });
-    let pod: Pod = serde_json::from_value(pod).unwrap();
-    pods.create(&PostParams::default(), &pod).await.unwrap();
-    let status = json!({ "status": { "phase": "Running", "podIP": ip, "podIPs": [{ "ip": ip }],
-        "conditions": [{ "type": "Ready", "status": "True" }] } });
-    let params = PatchParams::default();
-    pods.patch_status(name, &params, &Patch::Merge(status)).await.unwrap();
-}
-
-async fn complete(up: &Up) -> (u16, String) {
-    let body = Bytes::from_static(br#"{"model":"m","prompt":"x"}"#);
-    let request = Request::post("/v1/completions").header("host", "h").body(Full::new(body));
-    text(up.ask(request.unwrap()).await).await
-}
-
-#[tokio::test]
-async fn a_pool_prefers_the_shorter_queue_and_leaves_out_who_leaves() {
-    let world = World::new();
-    let up = up(&world);
-    let client = up.client().await;
-    let ips = ["127.0.77.1", "127.0.77.2"];
-    let free = |ip: &str| TcpListener::bind((ip, 0)).unwrap().local_addr().unwrap().port();
-    let port = free(ips[0]);
-    let at = |ip: &str| SocketAddr::new(ip.parse().unwrap(), port);
-    let (long, short) = (engine(at(ips[0]), "long").await, engine(at(ips[1]), "short").await);
-    long.store(50, Ordering::Relaxed);
-    pod(&client, "long", ips[0]).await;
-    pod(&client, "short", ips[1]).await;
-    let pool = json!({ "apiVersion": format!("{POOLS}/v1"), "kind": "InferencePool",
-        "metadata": { "name": "p" },
-        "spec": { "selector": { "matchLabels": { "app": "m" } }, "targetPorts": [{ "number": port }],
-            "endpointPickerRef": { "name": "epp", "failureMode": "FailOpen" } } });
-    apply(&client, pool).await;
-    let backend = json!([{ "group": POOLS, "kind": "InferencePool", "name": "p" }]);
-    let spec = json!({ "parentRefs": [{ "name": "g" }], "rules": [{ "backendRefs": backend }] });
-    apply(&client, route("r", spec)).await;
-    // Each time both say how busy they are anew.
-    for (busy, idle, want) in [(&long, &short, "short"), (&short, &long, "long")] {
-        busy.store(50, Ordering::Relaxed);
-        idle.store(0, Ordering::Relaxed);
-        until("choice", || async {
-            for _ in 0..20 {
-                let got = complete(&up).await;
-                if got != (200, want.to_owned()) {
-                    return Err(format!("{got:?}"));
-                }
-            }
-            Ok(())
-        })
-        .await;
-    }
-    let kind = GroupVersionKind::gvk(POOLS, "v1", "InferencePool");
-    let reason = |at: u8| format!("/status/parents/0/conditions/{at}/reason");
-    says(&client, &kind, "p", &reason(0), json!("Accepted")).await;
-    says(&client, &kind, "p", &reason(1), json!("InvalidExtensionRef")).await;
-    service(&client, "epp", &[]).await;
-    says(&client, &kind, "p", &reason(1), json!("ResolvedRefs")).await;
-
-    let pods: Api<Pod> = Api::default_namespaced(client.clone());
-    pods.delete("long", &DeleteParams::default()).await.unwrap();
-    until("choice", || async {
-        let got = complete(&up).await;
-        if got == (200, "short".to_owned()) { Ok(()) } else { Err(format!("{got:?}")) }
-    })
-    .await;
-    for _ in 0..20 {
-        assert_eq!(complete(&up).await, (200, "short".to_owned()));
-    }
-    pods.delete("short", &DeleteParams::default()).await.unwrap();
-    until("refusal", || async {
-        let got = complete(&up).await;
-        if got == (503, "no endpoint is ready".to_owned()) {
-            Ok(())
-        } else {
-            Err(format!("{got:?}"))
-        }
-    })
-    .await;
 }
 
 #[tokio::test]
@@ -399,6 +335,64 @@ async fn only_own_gateways_count_if_the_user_says_so() {
     answers(&up, "h", "/", (200, "a h /")).await;
     let theirs = dynamic(&client, &gvk("HTTPRoute"), None).get("theirs").await.unwrap();
     assert_eq!(theirs.data.get("status"), None);
+}
+
+#[tokio::test]
+async fn after_a_restart_the_first_request_meets_the_routes_of_before() {
+    let world = World::new();
+    let flags = ["--gateway-port", "0"];
+    let up = world.up(&flags);
+    let client = up.client().await;
+    service(&client, "a", &[named("a").await]).await;
+    let spec = json!({ "parentRefs": [{ "name": "g" }],
+        "rules": [{ "backendRefs": [{ "name": "a", "port": 80 }] }] });
+    apply(&client, route("r", spec)).await;
+    answers(&up, "h", "/", (200, "a h /")).await;
+    up.terminate();
+    for _ in 0..3 {
+        let up = world.up(&flags);
+        assert_eq!(up.get("h", "/").await, (200, "a h /".to_owned()));
+        up.terminate();
+    }
+}
+
+#[tokio::test]
+async fn over_tls_it_is_known_by_the_authority_of_the_cluster() {
+    let world = World::new();
+    let up = world.up(&["--ephemeral", "--gateway-port", "0", "--gateway-tls"]);
+    let url = format!("https://{}", up.gateway());
+    assert_eq!(up.said[1], format!("models answer at {url}"));
+    let client = up.client().await;
+    service(&client, "a", &[named("a").await]).await;
+    let spec = json!({ "parentRefs": [{ "name": "g" }],
+        "rules": [{ "backendRefs": [{ "name": "a", "port": 80 }] }] });
+    apply(&client, route("r", spec)).await;
+    let authority = up.kubeconfig().with_file_name("ca.crt");
+    for is_http2 in [false, true] {
+        until("answer", || async {
+            match up.get_tls(Some(&authority), is_http2, "https://localhost/x").await {
+                Ok((200, said)) if said == "a localhost /x" => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await;
+    }
+    let stranger = up.get_tls(None, false, "https://localhost/x").await.unwrap_err().to_string();
+    assert!(stranger.contains("UnknownIssuer"), "{stranger}");
+    // Without TLS there is nothing to be had.
+    let stream = TcpStream::connect(up.gateway()).await.unwrap();
+    let (mut plain, connection) = conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::get("/x").header("host", "h").body(Full::<Bytes>::default()).unwrap();
+    assert!(plain.send_request(request).await.is_err());
+
+    let listener = json!({ "name": "web", "port": 443, "protocol": "HTTPS" });
+    let spec = json!({ "gatewayClassName": "windlass", "listeners": [listener] });
+    let object = json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "Gateway",
+        "metadata": { "name": "g" }, "spec": spec });
+    apply(&client, object).await;
+    let said = json!(format!("requests are taken at {url}"));
+    says(&client, &gvk("Gateway"), "g", "/status/conditions/1/message", said).await;
 }
 
 #[test]

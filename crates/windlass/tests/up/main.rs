@@ -6,6 +6,8 @@
 //! - `refused`: directories, ports and stores that cannot be used
 //! - `operator`: what it does there, and by whose rights
 //! - `gateway`: requests through it, and what it says of routes; `backend` is who answers them
+//! - `routes`: what routes can say, one by one
+//! - `pools`: which pod of a pool answers
 //! - `third_party`: definitions that are brought, and those that users have
 //! - `progress`: what it shows of pods, on a terminal and elsewhere
 #![allow(
@@ -19,8 +21,10 @@ mod ends;
 mod gateway;
 mod lifecycle;
 mod operator;
+mod pools;
 mod progress;
 mod refused;
+mod routes;
 mod running;
 mod terminal;
 mod third_party;

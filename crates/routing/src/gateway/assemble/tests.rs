@@ -10,6 +10,7 @@ use crate::gateway::{
 
 const SETTINGS: Settings = Settings {
     accepts_any: true,
+    scheme: "http",
     address: SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080),
 };
 const STRICT: Settings = Settings { accepts_any: false, ..SETTINGS };

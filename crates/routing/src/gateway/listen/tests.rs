@@ -12,7 +12,7 @@ const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n";
 async fn gateway(at_once: usize) -> SocketAddr {
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
-    tokio::spawn(serve_some(Arc::default(), socket, at_once));
+    tokio::spawn(serve_some(Arc::default(), socket, None, at_once));
     address
 }
 

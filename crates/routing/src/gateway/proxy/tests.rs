@@ -70,8 +70,21 @@ async fn gateway_with(rules: Value, backends: Backends) -> SocketAddr {
     proxy.set(Routing { table: Table::new(vec![Arc::new(route)]), backends });
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
-    tokio::spawn(listen::serve(proxy, socket));
+    tokio::spawn(listen::serve(proxy, socket, None));
     address
+}
+
+#[tokio::test]
+async fn who_asks_before_the_routes_are_known_is_told_to_come_again() {
+    let proxy = Arc::new(Proxy::default());
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let gateway = socket.local_addr().unwrap();
+    tokio::spawn(listen::serve(proxy.clone(), socket, None));
+    let early = ask(gateway, "/").await;
+    assert_eq!(early.headers()["retry-after"], "1");
+    assert_eq!(text(early).await, (503, "the routes are not known yet".to_owned()));
+    proxy.set(Routing::default());
+    assert_eq!(text(ask(gateway, "/").await).await, (404, "no route matches".to_owned()));
 }
 
 async fn ask(gateway: SocketAddr, path: &str) -> Response<Incoming> {

@@ -6,8 +6,11 @@ use crate::gateway::{
     backends::Backends,
 };
 
-const SETTINGS: Settings =
-    Settings { accepts_any: true, address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080) };
+const SETTINGS: Settings = Settings {
+    accepts_any: true,
+    scheme: "http",
+    address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
+};
 
 /// Objects by kind, with what they are called, want and say already.
 fn listed(objects: &[(Kind, &str, Value, Value)]) -> Listed {

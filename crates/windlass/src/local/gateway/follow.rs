@@ -58,8 +58,12 @@ pub(super) async fn run(client: &Client, known: &Arc<Known>) {
             Ok(Event::InitDone) => {
                 let defined = Kind::ALL.into_iter().filter(|kind| !kind.is_builtin());
                 defined.filter(|kind| !listed.contains(kind)).for_each(|kind| watches.end(kind));
+                known.know_definitions();
             }
-            Err(error) => tracing::warn!(%error, "cannot watch definitions"),
+            Err(error) => {
+                tracing::warn!(%error, "cannot watch definitions");
+                known.know_definitions();
+            }
         }
     }
 }
@@ -103,6 +107,7 @@ impl Watches {
             None => {}
         }
         self.known.versions().insert(kind, version);
+        self.known.expect(kind);
         let watching = watch(self.client.clone(), self.known.clone(), kind, version);
         self.running.insert(kind, (version, self.tasks.spawn(watching)));
         while self.tasks.try_join_next().is_some() {}
@@ -113,6 +118,7 @@ impl Watches {
             task.abort();
             self.known.versions().remove(&kind);
             self.known.change(|listed| listed.retain(kind, |_, _| false));
+            self.known.came(kind);
         }
     }
 }
@@ -141,11 +147,16 @@ async fn watch(client: Client, known: Arc<Known>, kind: Kind, version: &'static 
                     names.contains(&(namespace.to_owned(), name.to_owned()))
                 };
                 known.change(|listed| listed.retain(kind, is_there));
+                known.came(kind);
                 if kind == Kind::Class && !names.contains(&(String::new(), CLASS.to_owned())) {
                     create_class(&api, &resource).await;
                 }
             }
-            Err(error) => tracing::warn!(kind = kind.name(), %error, "cannot watch"),
+            Err(error) => {
+                tracing::warn!(kind = kind.name(), %error, "cannot watch");
+                // The others are served meanwhile.
+                known.came(kind);
+            }
         }
     }
 }

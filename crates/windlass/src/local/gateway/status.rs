@@ -1,6 +1,6 @@
 //! Writes what the gateway says of routes, gateways, classes and pools.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, future::pending, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kube::{
@@ -8,8 +8,11 @@ use kube::{
     api::{DynamicObject, Patch, PatchParams},
 };
 use serde_json::json;
-use tokio::{sync::watch, time::sleep};
-use windlass_routing::gateway::status::Change;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
+use windlass_routing::gateway::{listed::Kind, status::Change};
 
 use super::{Known, follow::resource};
 
@@ -23,16 +26,34 @@ pub(super) fn now() -> String {
     Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
 }
 
-/// Writes the newest changes, one after the other, until nobody sends any.
+/// Objects whose status was refused, each in the version to which nothing more is written for a while.
+type Refused = BTreeMap<(Kind, String, String), String>;
+
+/// Writes the newest changes, one after the other, until nobody sends any. One that is refused keeps no
+/// other waiting.
 pub(super) async fn write(
     client: &Client,
     known: &Arc<Known>,
     mut newest: watch::Receiver<Vec<Change>>,
 ) {
-    while newest.changed().await.is_ok() {
+    let mut refused = Refused::new();
+    let mut again = None;
+    loop {
+        tokio::select! {
+            changed = newest.changed() => if changed.is_err() { return },
+            () = at(again) => {
+                again = None;
+                refused.clear();
+                known.changed.notify_one();
+                continue;
+            }
+        }
         let changes = newest.borrow_and_update().clone();
-        let mut failed = false;
         for change in changes {
+            let object = (change.kind, change.namespace.clone(), change.name.clone());
+            if refused.get(&object) == Some(&change.version) {
+                continue;
+            }
             match write_one(client, known, &change).await {
                 Ok(()) => {}
                 // What has changed meanwhile comes by the watch, and is looked at again.
@@ -40,14 +61,19 @@ pub(super) async fn write(
                 Err(error) => {
                     let (kind, name) = (change.kind.name(), &change.name);
                     tracing::warn!(kind, name, %error, "cannot write a status");
-                    failed = true;
+                    refused.insert(object, change.version);
+                    again = again.or_else(|| Some(Instant::now() + AGAIN));
                 }
             }
         }
-        if failed {
-            sleep(AGAIN).await;
-            known.changed.notify_one();
-        }
+    }
+}
+
+/// Never, if there is no time.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => pending().await,
     }
 }
 
