@@ -47,7 +47,7 @@ use replica_set::ReplicaSets;
 use ttl::Ttl;
 
 pub use cache::{Cache, Caches, Key, Kind, controller};
-pub use events::Recorder;
+pub use events::{Recorder, event_name};
 pub use hpa::{Sample, Usage};
 pub use owners::{reference, selects};
 pub use queue::Queue;

@@ -189,7 +189,19 @@ fn pod(object: &mut Value, context: &Context<'_>) -> Result<(), Error> {
         fill(spec, "preemptionPolicy", "PreemptLowerPriority");
         tolerate_all(spec);
     }
+    let is_gated = !items(object, &["spec", "schedulingGates"]).is_empty();
     status(object, json!({ "phase": "Pending", "qosClass": qos }));
+    if is_gated && let Some(status) = map_mut(object, &["status"]) {
+        let gated = json!({
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+            "lastProbeTime": null,
+            "lastTransitionTime": context.time,
+        });
+        status.insert("conditions".to_owned(), json!([gated]));
+    }
     Ok(())
 }
 

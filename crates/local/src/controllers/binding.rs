@@ -3,12 +3,16 @@
 mod fit;
 mod plan;
 mod resources;
+mod storage;
 #[cfg(test)]
 mod tests;
 
 use std::{sync::Arc, time::Duration};
 
-use k8s_openapi::api::core::v1::{Binding, Node, ObjectReference, Pod};
+use k8s_openapi::api::{
+    core::v1::{Binding, Node, ObjectReference, PersistentVolumeClaim, Pod},
+    storage::v1::StorageClass,
+};
 use kube::{
     Api,
     api::{ObjectMeta, Patch},
@@ -20,6 +24,7 @@ use super::{
 };
 use plan::{Decision, Verdict, is_waiting, plan};
 use resources::{Counting, wanted};
+use storage::Storage;
 
 pub(super) struct Scheduler {
     context: Context,
@@ -46,6 +51,8 @@ impl Controller for Scheduler {
             concerns.then(everything)
         });
         context.caches.nodes.feed(queue, |_: &Node| [everything()]);
+        context.caches.claims.feed(queue, |_: &PersistentVolumeClaim| [everything()]);
+        context.caches.classes.feed(queue, |_: &StorageClass| [everything()]);
         let events = Recorder::new(context.client.clone(), "default-scheduler".to_owned());
         Self { context, events, counting }
     }
@@ -54,7 +61,8 @@ impl Controller for Scheduler {
         let nodes = self.context.caches.nodes.all();
         let pods = self.context.caches.pods.all();
         let mut failure = None;
-        for Decision { pod, verdict } in plan(&nodes, &pods, self.counting) {
+        let storage = Storage::known(&self.context.caches);
+        for Decision { pod, verdict } in plan(&nodes, &pods, &storage, self.counting) {
             let done = match verdict {
                 Verdict::Bind(node) => self.bind(&pod, &node).await,
                 Verdict::Unschedulable(message) => self.refuse(&pod, &message).await,

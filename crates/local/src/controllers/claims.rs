@@ -21,7 +21,9 @@ use k8s_openapi::api::{
 use kube::{Api, api::DeleteParams};
 
 use super::{Caches, Context, Controller, Error, Key, Queue, posting};
-use claim::{Around, Binding, Told, class_name, volume_name};
+use claim::{Around, Binding, Told, volume_name};
+
+pub(super) use claim::{binds_late, class_name, is_bound};
 
 pub(super) struct Claims {
     context: Context,
@@ -50,7 +52,7 @@ impl Controller for Claims {
         });
         let known = Arc::downgrade(caches);
         caches.classes.feed(queue, move |_: &StorageClass| waiting(&known));
-        caches.pods.feed(queue, claims_of);
+        caches.pods.feed(queue, keys_of);
         Self { context, told: Mutex::default() }
     }
 
@@ -81,7 +83,7 @@ impl Claims {
         let around = Around {
             class: class.as_deref(),
             volumes: &caches.volumes.all(),
-            is_used: pods.iter().any(|pod| claims_of(pod).contains(key)),
+            is_used: pods.iter().any(|pod| keys_of(pod).contains(key)),
             directory: self.directory(),
         };
         match claim::next(&claim, &around) {
@@ -234,7 +236,8 @@ fn claim_of(volume: &PersistentVolume) -> Option<Key> {
     Some(Key::new(reference.namespace.as_deref()?, reference.name.as_deref()?))
 }
 
-fn claims_of(pod: &Pod) -> Vec<Key> {
+/// Of the claims that a pod mounts.
+pub(super) fn keys_of(pod: &Pod) -> Vec<Key> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
     let claims = volumes.filter_map(|volume| volume.persistent_volume_claim.as_ref());

@@ -20,6 +20,8 @@ use super::patching;
 
 /// How many of the latest events are known, so that they can be counted up.
 const KNOWN: usize = 256;
+/// As long as a name may be.
+const NAME: usize = 253;
 
 /// Writes events about objects in the name of one controller.
 #[derive(Clone)]
@@ -109,7 +111,7 @@ impl Recorder {
         let name = meta.name.clone().unwrap_or_default();
         Event {
             metadata: ObjectMeta {
-                name: Some(format!("{name}.{:x}", now.as_nanosecond())),
+                name: Some(event_name(&name, now)),
                 namespace: Some(namespace.to_owned()),
                 ..ObjectMeta::default()
             },
@@ -149,9 +151,36 @@ impl Recorder {
     }
 }
 
+/// Of the object and the moment, as much of it as a name may have.
+pub fn event_name(object: &str, now: Timestamp) -> String {
+    let moment = format!("{:x}", now.as_nanosecond());
+    let room = NAME.saturating_sub(moment.len() + 1).min(object.len());
+    let object = object.get(..room).unwrap_or_default();
+    // A part of a name must not end in anything else.
+    let object = object.trim_end_matches(|last: char| !last.is_ascii_alphanumeric());
+    format!("{object}.{moment}")
+}
+
 fn reference(object: &impl Resource<DynamicType = ()>) -> ObjectReference {
     fn of<K: Resource<DynamicType = ()>>(object: &K) -> ObjectReference {
         object.object_ref(&())
     }
     of(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_an_event_fits_however_long_that_of_its_object_is() {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        assert_eq!(event_name("p", now), "p.18867251edfa0000");
+        for object in ["a".repeat(253), format!("{}-.{}", "a".repeat(235), "b".repeat(16))] {
+            let name = event_name(&object, now);
+            let (head, tail) = name.rsplit_once('.').unwrap();
+            assert!(name.len() <= 253 && name.len() > 240, "{name}");
+            assert!(head.ends_with('a') && tail == "18867251edfa0000", "{name}");
+        }
+    }
 }

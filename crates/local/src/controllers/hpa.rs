@@ -76,6 +76,8 @@ impl Controller for Autoscalers {
             return Ok(Some(known.due - now));
         }
         let decision = self.decide(key, &autoscaler, &mut known.history).await?;
+        // What has been done is remembered, whether or not it can be told.
+        self.known().insert(key.clone(), known.clone());
         self.tell(key, &autoscaler, decision).await?;
         known.due = now + self.period;
         self.known().insert(key.clone(), known);
@@ -105,7 +107,7 @@ impl Autoscalers {
             }
         };
         let pods = self.pods(key, &scale);
-        let samples = self.samples(&pods);
+        let samples = self.samples(&pods).await;
         let seen = Seen {
             autoscaler,
             scale: &scale,
@@ -159,10 +161,14 @@ impl Autoscalers {
         pods
     }
 
-    fn samples(&self, pods: &[Arc<Pod>]) -> BTreeMap<String, Sample> {
-        let Some(usage) = &self.context.settings.usage else { return BTreeMap::new() };
-        let uids = pods.iter().filter_map(|pod| pod.metadata.uid.clone());
-        uids.filter_map(|uid| Some((uid.clone(), usage.cpu(&uid)?))).collect()
+    /// To measure takes its time.
+    async fn samples(&self, pods: &[Arc<Pod>]) -> BTreeMap<String, Sample> {
+        let Some(usage) = self.context.settings.usage.clone() else { return BTreeMap::new() };
+        let uids: Vec<_> = pods.iter().filter_map(|pod| pod.metadata.uid.clone()).collect();
+        let measured = tokio::task::spawn_blocking(move || {
+            uids.into_iter().filter_map(|uid| Some((uid.clone(), usage.cpu(&uid)?))).collect()
+        });
+        measured.await.unwrap_or_default()
     }
 
     async fn tell(

@@ -70,10 +70,11 @@ impl Controller for Jobs {
         let finished = |job: &Job| job.status.as_ref().is_some_and(conditions::is_finished);
         let Some(job) = job.filter(|job| !finished(job)) else {
             self.forget_backoff(key);
-            return self.let_go(key).await.map(|()| None);
+            return self.let_go(key, None).await.map(|()| None);
         };
         let Some(spec) = &job.spec else { return Ok(None) };
         let pods = self.pods(&job, spec).await?;
+        self.let_go(key, Some(&job)).await?;
         let now = self.context.now();
         let known = Known { job: &job, spec, pods: &pods, backoff: self.backoff(&job), now };
         let decision = known.decide();
@@ -229,21 +230,32 @@ impl Jobs {
         Ok(())
     }
 
-    /// Nobody counts the pods of a Job that has ended or is gone.
-    async fn let_go(&self, key: &Key) -> Result<(), Error> {
-        let job = self.context.caches.jobs.get(key);
-        let uid = job.and_then(|job| job.metadata.uid.clone());
+    /// Nobody counts the pods of a Job that has ended or is gone, even if there is another one of its
+    /// name. `job` is the one that goes on.
+    async fn let_go(&self, key: &Key, job: Option<&Job>) -> Result<(), Error> {
         for pod in self.context.caches.pods.within(&key.namespace) {
-            let is_former = match controller(&*pod) {
-                Some(owner) => owner.kind == "Job" && owner.name == key.name,
-                None => pod.labels().get(JOB_NAME) == Some(&key.name) && uid.is_none(),
-            };
-            if is_former && is_tracked(&pod) {
+            if is_tracked(&pod) && is_left(&pod, key, job) {
                 let released = self.release(&pod).await;
                 released.map_err(Error::on("let go of pod", &pod.name_any()))?;
             }
         }
         Ok(())
+    }
+}
+
+/// A pod of a Job of this name, and not of the one that goes on.
+fn is_left(pod: &Pod, key: &Key, job: Option<&Job>) -> bool {
+    match controller(pod) {
+        Some(owner) => {
+            let is_own = job.is_some_and(|job| job.metadata.uid.as_ref() == Some(&owner.uid));
+            owner.kind == "Job" && owner.name == key.name && !is_own
+        }
+        None => {
+            let selector = job.and_then(|job| job.spec.as_ref()?.selector.as_ref());
+            // It may yet be adopted.
+            let is_wooed = selector.is_some_and(|selector| selects(selector, pod));
+            pod.labels().get(JOB_NAME) == Some(&key.name) && !is_wooed
+        }
     }
 }
 
@@ -258,4 +270,36 @@ fn is_gone(pod: &Pod) -> bool {
 fn outcome(results: Vec<Result<(), kube::Error>>) -> Outcome {
     let done = results.iter().filter(|result| result.is_ok()).count();
     Outcome { done, error: results.into_iter().find_map(Result::err) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, from_value};
+
+    use super::*;
+
+    #[test]
+    fn pods_of_an_earlier_job_of_the_name_are_let_go() {
+        let of = |name: &str, uid: &str| {
+            json!([{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid,
+                "controller": true}])
+        };
+        let job: Job = from_value(json!({"metadata": {"name": "j", "uid": "new"},
+            "spec": {"template": {}, "selector": {"matchLabels": {"uid": "new"}}}}))
+        .unwrap();
+        for (case, owners, uid, beside, alone) in [
+            ("its own", of("j", "new"), "new", false, true),
+            ("of the one before", of("j", "old"), "old", true, true),
+            ("of another", of("k", "old"), "old", false, false),
+            ("an orphan of the one before", Value::Null, "old", true, true),
+            ("an orphan that it may adopt", Value::Null, "new", false, true),
+        ] {
+            let pod: Pod = from_value(json!({"metadata": {"ownerReferences": owners,
+                "labels": {JOB_NAME: "j", "uid": uid}}}))
+            .unwrap();
+            let key = Key::new("ns", "j");
+            assert_eq!(is_left(&pod, &key, Some(&job)), beside, "{case}, beside a new one");
+            assert_eq!(is_left(&pod, &key, None), alone, "{case}, without any");
+        }
+    }
 }

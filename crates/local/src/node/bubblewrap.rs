@@ -57,6 +57,11 @@ pub fn is_installed(path: &str) -> bool {
     super::images::find_executable("bwrap", path, Path::new("/")).is_ok()
 }
 
+/// Whether this program runs others in a sandbox, and keeps signals from them.
+pub fn is_sandbox(program: &Path) -> bool {
+    program.file_name().is_some_and(|name| name == "bwrap")
+}
+
 fn fill(
     dir: &str,
     anew: &BTreeSet<String>,

@@ -8,6 +8,8 @@ use std::{
 
 use k8s_openapi::api::core::v1::Container;
 
+use super::pod::Role;
+
 /// A kind of device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
@@ -28,7 +30,14 @@ const AMD: Kind =
 pub struct Devices {
     counts: BTreeMap<Kind, u32>,
     /// By pod and container.
-    held: BTreeMap<(String, String), BTreeSet<(Kind, u32)>>,
+    held: BTreeMap<(String, String), Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    devices: BTreeSet<(Kind, u32)>,
+    /// It has ended when the next container of its pod starts, which may have its devices then.
+    is_passing: bool,
 }
 
 impl Devices {
@@ -60,27 +69,29 @@ impl Devices {
         counts.map(|(kind, count)| (kind.resource.to_owned(), count.to_string())).collect()
     }
 
-    /// Gives a container its devices, or those it has already. The variables name them; a container
-    /// that asks for none sees none. If there are too few, the node was told to offer more than it
-    /// has, and then all are shared.
-    pub fn take(&mut self, uid: &str, container: &Container) -> BTreeMap<String, String> {
+    /// Gives a container its devices, or those it has already. Those of init containers, which have
+    /// ended by then, are given to others of the pod first: together they count once. The variables
+    /// name the devices; a container that asks for none sees none. If there are too few, the node was
+    /// told to offer more than it has, and then all are shared.
+    pub fn take(
+        &mut self,
+        uid: &str,
+        role: Role,
+        container: &Container,
+    ) -> BTreeMap<String, String> {
         let key = (uid.to_owned(), container.name.clone());
         let before = self.held.remove(&key).unwrap_or_default();
         let mut own = BTreeSet::new();
         let mut variables = BTreeMap::new();
         for (kind, count) in &self.counts {
             let wanted = wanted(container, kind.resource);
-            let held: BTreeSet<u32> = self
-                .held
-                .values()
-                .flatten()
-                .filter(|(of, _)| of == kind)
-                .map(|(_, n)| *n)
-                .collect();
-            let kept = before.iter().filter(|(of, _)| of == kind).map(|(_, number)| *number);
-            let free = (0..*count).filter(|number| !held.contains(number));
+            let passing = self.of(*kind, |holder, held| held.is_passing && holder == uid);
+            let taken = self.of(*kind, |holder, held| !held.is_passing || holder != uid);
+            let numbers = before.devices.iter().filter(|(of, _)| of == kind).map(|(_, n)| *n);
+            let spare = passing.difference(&taken).copied();
+            let free = (0..*count).filter(|number| !taken.contains(number));
             let mut given: Vec<u32> = Vec::new();
-            for number in kept.chain(free) {
+            for number in numbers.chain(spare).chain(free) {
                 if !given.contains(&number) && given.len() < wanted {
                     given.push(number);
                 }
@@ -94,8 +105,15 @@ impl Devices {
             let all = kind.variables.iter().map(|name| ((*name).to_owned(), text.join(",")));
             variables.extend(all);
         }
-        self.held.insert(key, own);
+        self.held.insert(key, Held { devices: own, is_passing: role == Role::Init });
         variables
+    }
+
+    /// The numbers of the devices that some containers have.
+    fn of(&self, kind: Kind, are_meant: impl Fn(&str, &Held) -> bool) -> BTreeSet<u32> {
+        let holders = self.held.iter().filter(|((uid, _), held)| are_meant(uid, held));
+        let devices = holders.flat_map(|(_, held)| &held.devices);
+        devices.filter(|(of, _)| *of == kind).map(|(_, number)| *number).collect()
     }
 
     pub fn give_back(&mut self, uid: &str) {
@@ -130,7 +148,28 @@ mod tests {
     }
 
     fn visible(devices: &mut Devices, uid: &str, count: &str) -> Option<String> {
-        devices.take(uid, &asking(count)).get("CUDA_VISIBLE_DEVICES").cloned()
+        devices.take(uid, Role::Main, &asking(count)).get("CUDA_VISIBLE_DEVICES").cloned()
+    }
+
+    #[test]
+    fn containers_have_the_devices_of_the_init_containers_before_them() {
+        let mut all = Devices { counts: [(NVIDIA, 4)].into(), held: BTreeMap::new() };
+        let mut of = |uid: &str, name: &str, role: Role, count: &str| {
+            let container = Container { name: name.into(), ..asking(count) };
+            all.take(uid, role, &container).get("CUDA_VISIBLE_DEVICES").cloned()
+        };
+        for (uid, name, role, count, want) in [
+            ("1", "a", Role::Init, "2", Some("0,1")),
+            ("1", "s", Role::Sidecar, "1", Some("0")),
+            ("1", "b", Role::Init, "1", Some("1")),
+            ("1", "c", Role::Main, "1", Some("1")),
+            ("1", "d", Role::Main, "1", Some("2")),
+            ("2", "a", Role::Init, "1", Some("3")),
+            ("2", "c", Role::Main, "1", Some("3")),
+            ("3", "c", Role::Main, "1", None),
+        ] {
+            assert_eq!(of(uid, name, role, count).as_deref(), want, "{uid} {name}");
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::pod::Note;
+use crate::controllers::event_name;
 
 /// How many of the latest events are known, so that they can be counted up.
 const KNOWN: usize = 512;
@@ -97,7 +98,7 @@ fn event(
     let name = about.name.clone().unwrap_or_default();
     Event {
         metadata: ObjectMeta {
-            name: Some(format!("{name}.{:x}", now.as_nanosecond())),
+            name: Some(event_name(&name, now)),
             namespace: Some(namespace.to_owned()),
             ..ObjectMeta::default()
         },

@@ -4,6 +4,8 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
 };
 
 use k8s_openapi::api::core::v1::Container;
@@ -13,6 +15,11 @@ use crate::builtin::quantity::Quantity;
 const ROOT: &str = "/sys/fs/cgroup";
 /// Where this process goes: a group with limits inside must have no processes of its own.
 const OWN: &str = "windlass";
+/// What the names of the groups of runs begin with.
+const RUN: &str = "run-";
+/// For those who were killed to go.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(5);
 /// In microseconds.
 const PERIOD: i128 = 100_000;
 /// An exit code that says it was killed.
@@ -30,7 +37,10 @@ impl Limits {
         let Some(own) = own else { return Self(None) };
         let dir = Path::new(ROOT).join(own);
         match divide(&dir, std::process::id()) {
-            Ok(()) => Self(Some(dir)),
+            Ok(()) => {
+                sweep(&dir);
+                Self(Some(dir))
+            }
             Err(error) => {
                 tracing::debug!(%error, "limits of containers are not enforced here");
                 Self(None)
@@ -40,7 +50,7 @@ impl Limits {
 
     /// The group for a run, unless there can be none.
     pub fn group(&self, id: &str, container: &Container) -> Option<Group> {
-        let dir = self.0.as_ref()?.join(format!("run-{id}"));
+        let dir = self.0.as_ref()?.join(format!("{RUN}{id}"));
         let made = fs::create_dir(&dir).and_then(|()| {
             let group = Group(dir.clone());
             for (file, value) in settings(container) {
@@ -125,11 +135,39 @@ impl Drop for Group {
 pub fn end(group: &Path) {
     // Nothing but a group of a run is ever touched.
     let is_run = group.file_name().and_then(|name| name.to_str());
-    if !is_run.is_some_and(|name| name.starts_with("run-")) || !group.starts_with(ROOT) {
+    if !is_run.is_some_and(|name| name.starts_with(RUN)) || !group.starts_with(ROOT) {
         return;
     }
     let _ = fs::write(group.join("cgroup.kill"), "1");
-    let _ = fs::remove_dir(group);
+    if is_removed(group) {
+        return;
+    }
+    // Who was killed is gone in a moment. If there is no thread to be had, the next start sweeps.
+    let group = group.to_owned();
+    let wait = move || {
+        let until = Instant::now() + PATIENCE;
+        while !is_removed(&group) && Instant::now() < until {
+            thread::sleep(PAUSE);
+        }
+    };
+    let _ = thread::Builder::new().name("limits".into()).spawn(wait);
+}
+
+/// A group with processes in it stays.
+fn is_removed(group: &Path) -> bool {
+    match fs::remove_dir(group) {
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+        Ok(()) => true,
+    }
+}
+
+/// Removes what earlier runs have left.
+fn sweep(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(RUN) {
+            is_removed(&entry.path());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -179,6 +217,19 @@ mod tests {
         fs::create_dir(dir.path().join("cgroup.subtree_control")).unwrap();
         assert!(divide(dir.path(), 7).is_err(), "in use by others");
         assert_eq!(fs::read_to_string(dir.path().join("cgroup.procs")).unwrap(), "7");
+    }
+
+    #[test]
+    fn groups_that_earlier_runs_have_left_empty_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["run-1", "run-2/used", "windlass", "mine"] {
+            fs::create_dir_all(dir.path().join(name)).unwrap();
+        }
+        sweep(dir.path());
+        for (name, want) in [("run-1", false), ("run-2", true), ("windlass", true), ("mine", true)]
+        {
+            assert_eq!(dir.path().join(name).exists(), want, "{name}");
+        }
     }
 
     #[test]

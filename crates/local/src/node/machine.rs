@@ -19,7 +19,7 @@ use kube::{
     Api, Client, Resource,
     api::{Patch, PatchParams, PostParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{addresses::HOST, pod::time};
 
@@ -29,6 +29,8 @@ const RENEWAL: Duration = Duration::from_secs(10);
 const LEASES: &str = "kube-node-lease";
 const VERSION: &str = "v1.36.3";
 const PODS: &str = "110";
+/// The names of the labels that the node was given at its last start.
+const LABELS: &str = "windlass.dev/node-labels";
 
 /// What is said of this machine.
 #[derive(Clone, Debug)]
@@ -79,10 +81,44 @@ impl Machine {
             metadata: ObjectMeta {
                 name: Some(self.name.clone()),
                 labels: Some(self.labels.clone()),
+                annotations: Some([(LABELS.to_owned(), self.label_names())].into()),
                 ..ObjectMeta::default()
             },
             ..Node::default()
         }
+    }
+
+    /// Those that are to go when they are not given any more.
+    fn label_names(&self) -> String {
+        self.labels.keys().map(String::as_str).collect::<Vec<_>>().join(",")
+    }
+
+    /// What has to change about the labels of an earlier start. Those of others stay.
+    fn relabel(&self, node: &Node) -> Option<Value> {
+        let names = node.metadata.annotations.as_ref().and_then(|all| all.get(LABELS));
+        let wanted = self.label_names();
+        if names == Some(&wanted) && self.labels.iter().all(|label| has(node, label)) {
+            return None;
+        }
+        let given = names.map(String::as_str).unwrap_or_default().split(',');
+        let old = given.filter(|name| !name.is_empty() && !self.labels.contains_key(*name));
+        let mut labels: BTreeMap<&str, Value> = old.map(|name| (name, Value::Null)).collect();
+        labels.extend(self.labels.iter().map(|(name, value)| (&**name, json!(value))));
+        Some(json!({ "metadata": { "labels": labels, "annotations": { LABELS: wanted } } }))
+    }
+
+    /// A merge of the status, after which no resource of an earlier start is left.
+    fn restate(&self, before: &NodeStatus, now: Timestamp) -> Value {
+        let mut status = json!(self.status(before, now));
+        for (field, known) in [("capacity", &before.capacity), ("allocatable", &before.allocatable)]
+        {
+            for name in known.iter().flat_map(BTreeMap::keys) {
+                if !self.resources.contains_key(name) {
+                    status[field][name] = Value::Null;
+                }
+            }
+        }
+        json!({ "status": status })
     }
 
     /// Conditions that hold already keep their time.
@@ -135,15 +171,13 @@ impl Machine {
                 let params = PostParams { field_manager: manager(), ..PostParams::default() };
                 api.create(&params, &self.node()).await?
             }
-            Some(node) if self.labels.iter().all(|label| has(&node, label)) => node,
-            Some(_) => {
-                let patch = json!({ "metadata": { "labels": self.labels } });
-                api.patch(&self.name, &params(), &Patch::Merge(patch)).await?
-            }
+            Some(node) => match self.relabel(&node) {
+                None => node,
+                Some(patch) => api.patch(&self.name, &params(), &Patch::Merge(patch)).await?,
+            },
         };
         let before = node.status.clone().unwrap_or_default();
-        let status = self.status(&before, Timestamp::now());
-        let patch = json!({ "status": status });
+        let patch = self.restate(&before, Timestamp::now());
         api.patch_status(&self.name, &params(), &Patch::Merge(patch)).await
     }
 
@@ -263,6 +297,35 @@ mod tests {
         assert_eq!(memory(info), Some(24_681_644));
         assert_eq!(memory(""), None);
         assert_eq!(memory("MemTotal: many kB"), None);
+    }
+
+    #[test]
+    fn what_an_earlier_start_said_of_the_machine_goes_with_it() {
+        let machine = |more: &[(&str, &str)], labels: &[(&str, &str)]| {
+            let pairs = |all: &[(&str, &str)]| -> BTreeMap<String, String> {
+                all.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+            };
+            Machine::find("n", Path::new("/"), pairs(more), pairs(labels))
+        };
+        let first = machine(&[("nvidia.com/gpu", "4")], &[("zone", "a"), ("gpu", "yes")]);
+        let mut node = first.node();
+        assert_eq!(first.relabel(&node), None, "nothing is new");
+        let now = Timestamp::UNIX_EPOCH;
+        node.status = Some(first.status(&NodeStatus::default(), now));
+        node.metadata.labels.get_or_insert_default().insert("mine".into(), "x".into());
+        let then = machine(&[("amd.com/gpu", "1")], &[("zone", "b")]);
+        let mut object = json!(node);
+        json_patch::merge(&mut object, &then.relabel(&node).unwrap());
+        json_patch::merge(&mut object, &then.restate(&node.status.unwrap(), now));
+        let node: Node = serde_json::from_value(object).unwrap();
+        assert_eq!(then.relabel(&node), None);
+        let labels = node.metadata.labels.unwrap();
+        let label = |name: &str| labels.get(name).map(String::as_str);
+        assert_eq!((label("zone"), label("gpu"), label("mine")), (Some("b"), None, Some("x")));
+        let status = node.status.unwrap();
+        for resources in [status.capacity, status.allocatable] {
+            assert_eq!(resources.unwrap(), then.resources);
+        }
     }
 
     #[test]

@@ -73,6 +73,9 @@ pub struct Container {
     pub ready: bool,
     /// Until when the run has to end, once that has been decided.
     pub doomed: Option<Timestamp>,
+    /// It has to end because it is not what the pod asks for any more: what is runs next, whatever
+    /// the restart policy says.
+    outdated: bool,
     /// As it was passed on.
     stopping: Option<Timestamp>,
     /// The present wait has been told as an event.
@@ -358,9 +361,14 @@ impl Known {
     /// Nothing but sidecars would run again.
     fn is_finished(&self, pod: &Pod) -> bool {
         let policy = Policy::of(pod);
-        let ended = |role: Role, spec: &Spec| match self.containers.get(&spec.name)?.state {
-            State::Ended(ref ended) if !policy.restarts(role, ended) => Some(ended.exit_code),
-            _ => None,
+        let ended = |role: Role, spec: &Spec| {
+            let known = self.containers.get(&spec.name)?;
+            match &known.state {
+                State::Ended(ended) if !known.restarts(policy, role, ended) => {
+                    Some(ended.exit_code)
+                }
+                _ => None,
+            }
         };
         let failed_init = containers(pod)
             .filter(|(role, _)| *role == Role::Init)
@@ -371,6 +379,10 @@ impl Known {
 }
 
 impl Container {
+    fn restarts(&self, policy: Policy, role: Role, ended: &Ended) -> bool {
+        self.outdated || policy.restarts(role, ended)
+    }
+
     fn is_running(&self) -> bool {
         matches!(self.state, State::Running(_))
     }

@@ -1,7 +1,8 @@
 //! One run of a container: a child process that leads a group of its own.
 //!
 //! However the run ends, by itself, by a signal or because nobody holds it any more, the whole group
-//! is killed, and so is everything that carries its token.
+//! is killed, and so is everything that carries its token. What commands beside it leave behind is
+//! killed then, too.
 
 use std::{
     collections::BTreeMap,
@@ -23,11 +24,12 @@ use rustix::process::{
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     net::unix::pipe,
-    sync::oneshot,
+    sync::{oneshot, watch},
     time::timeout,
 };
 
 use super::{
+    bubblewrap,
     processes::{self, MARK},
     record::Identity,
 };
@@ -35,7 +37,9 @@ use super::{
 /// A waiter does next to nothing.
 const STACK: usize = 64 * 1024;
 /// What is kept of the output of a command that is not a container.
-const OUTPUT: u64 = 10 * 1024;
+const OUTPUT: usize = 10 * 1024;
+/// Output may still be on its way when a command has ended.
+const LAST_OUTPUT: Duration = Duration::from_secs(1);
 const NOT_STARTED: &str = "the waiting thread has ended";
 
 /// What to run.
@@ -62,12 +66,17 @@ pub struct Process {
     /// None as soon as the number may stand for another process.
     pid: Arc<Mutex<Option<Pid>>>,
     pub identity: Option<Identity>,
+    in_sandbox: bool,
 }
 
 impl Process {
-    /// Asks the main process to end.
+    /// Asks the main process to end. A sandbox would not pass it on, and end at once.
     pub fn terminate(&self) {
-        let _ = self.hold(|pid| kill_process(pid, Signal::TERM));
+        self.hold(|pid| {
+            if !(self.in_sandbox && processes::terminate_inside(pid.as_raw_pid())) {
+                let _ = kill_process(pid, Signal::TERM);
+            }
+        });
     }
 
     /// Ends the whole group.
@@ -91,11 +100,19 @@ impl Drop for Process {
 
 /// Starts a container's process, which carries the token.
 pub fn start(launch: &Launch, token: &str) -> io::Result<Running> {
-    start_with(launch, token.to_owned(), processes::end_marked)
+    start_with(launch, token.to_owned(), After::EndAll)
 }
 
-/// `after` is told the token when the process and its group have ended.
-fn start_with(launch: &Launch, token: String, after: fn(&str)) -> io::Result<Running> {
+/// What becomes of those that a process leaves behind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// They end: its group, and everything that carries its token.
+    EndAll,
+    /// They go on, unless the process itself is ended.
+    Leave,
+}
+
+fn start_with(launch: &Launch, token: String, after: After) -> io::Result<Running> {
     let mut child = Command::new(&launch.program)
         .args(&launch.args)
         .env_clear()
@@ -116,26 +133,29 @@ fn start_with(launch: &Launch, token: String, after: fn(&str)) -> io::Result<Run
     };
     let pid = Arc::new(Mutex::new(id));
     // From here on the group is killed on every way out.
-    let process = Process { pid: pid.clone(), identity };
+    let in_sandbox = bubblewrap::is_sandbox(&launch.program);
+    let process = Process { pid: pid.clone(), identity, in_sandbox };
     let (tell, end) = oneshot::channel();
     let waiter = thread::Builder::new().name("run".into()).stack_size(STACK);
     waiter.spawn(move || {
-        let code = wait(child, &pid);
-        after(&token);
+        let code = wait(child, &pid, after);
+        if after == After::EndAll {
+            processes::end_marked(&token);
+        }
         // Nobody listens if the node has stopped, and then nobody has to know.
         let _ = tell.send(code);
     })?;
     Ok(Running { process, stdout: stdout.into(), stderr: stderr.into(), end })
 }
 
-/// Waits for the main process and takes the rest of its group along, while nobody else can have
+/// Waits for the main process and may take the rest of its group along, while nobody else can have
 /// the number of the group.
-fn wait(mut child: Child, pid: &Mutex<Option<Pid>>) -> i32 {
+fn wait(mut child: Child, pid: &Mutex<Option<Pid>>, after: After) -> i32 {
     let id = *pid.lock().unwrap_or_else(PoisonError::into_inner);
     let is_there = id.is_some_and(has_ended);
     let mut pid = pid.lock().unwrap_or_else(PoisonError::into_inner);
     // Without a child to wait for, the number may be somebody else's by now.
-    if let Some(id) = pid.take().filter(|_| is_there) {
+    if let Some(id) = pid.take().filter(|_| is_there && after == After::EndAll) {
         let _ = kill_process_group(id, Signal::KILL);
     }
     match child.wait() {
@@ -185,38 +205,70 @@ pub enum Outcome {
     NotStarted(String),
 }
 
-/// Runs a command to its end, or ends it when the time is over. Its output is read together. What
-/// leaves its group ends with the container.
+/// Runs a command to its end, or ends it and its group when the time is over. Its output is read
+/// together. What it leaves behind ends with the container.
 pub async fn run(launch: &Launch, token: &str, limit: Duration) -> Outcome {
     let program = launch.program.display().to_string();
-    let running = match start_with(launch, format!("{token}.1"), |_| ()) {
+    let running = match start_with(launch, format!("{token}.1"), After::Leave) {
         Ok(running) => running,
         Err(error) => return Outcome::NotStarted(explain(&program, &error)),
     };
     let Running { process, stdout, stderr, end } = running;
+    let (out, err) = (Output::of(stdout), Output::of(stderr));
     let result = timeout(limit, async {
-        let (code, out, err) = tokio::join!(end, read(stdout), read(stderr));
-        (code, out + &err)
+        let code = end.await;
+        // What it leaves behind may keep them open, and may go on writing.
+        let _ = timeout(LAST_OUTPUT, async { tokio::join!(out.ended(), err.ended()) }).await;
+        code
     })
     .await;
     drop(process);
     match result {
-        Ok((Ok(code), output)) => Outcome::Done { code, output },
-        Ok((Err(_), _)) => Outcome::NotStarted(NOT_STARTED.to_owned()),
+        Ok(Ok(code)) => Outcome::Done { code, output: out.text() + &err.text() },
+        Ok(Err(_)) => Outcome::NotStarted(NOT_STARTED.to_owned()),
         Err(_) => Outcome::TooLong,
     }
 }
 
 /// The first of what comes through a pipe. The rest is read too, so that nobody waits for it.
-async fn read(pipe: OwnedFd) -> String {
-    let Ok(mut pipe) = pipe::Receiver::from_owned_fd(pipe) else { return String::new() };
-    let mut kept = Vec::new();
-    let _ = (&mut pipe).take(OUTPUT).read_to_end(&mut kept).await;
-    drain(pipe).await;
-    String::from_utf8_lossy(&kept).into_owned()
+struct Output {
+    kept: Arc<Mutex<Vec<u8>>>,
+    ended: watch::Receiver<()>,
 }
 
-async fn drain(mut pipe: impl AsyncRead + Unpin) {
-    let mut rest = [0; 1024];
-    while let Ok(1..) = pipe.read(&mut rest).await {}
+impl Output {
+    fn of(pipe: OwnedFd) -> Self {
+        let kept: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let (open, ended) = watch::channel(());
+        let into = kept.clone();
+        tokio::spawn(async move {
+            if let Ok(pipe) = pipe::Receiver::from_owned_fd(pipe) {
+                read(pipe, &into).await;
+            }
+            drop(open);
+        });
+        Self { kept, ended }
+    }
+
+    async fn ended(&self) {
+        // It comes back when the other side is gone.
+        let _ = self.ended.clone().changed().await;
+    }
+
+    fn text(&self) -> String {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&kept).into_owned()
+    }
 }
+
+async fn read(mut pipe: impl AsyncRead + Unpin, into: &Mutex<Vec<u8>>) {
+    let mut part = [0; 1024];
+    while let Ok(count @ 1..) = pipe.read(&mut part).await {
+        let mut kept = into.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = OUTPUT.saturating_sub(kept.len()).min(count);
+        kept.extend_from_slice(&part[..room]);
+    }
+}
+
+#[cfg(test)]
+mod tests;

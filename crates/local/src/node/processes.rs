@@ -116,7 +116,27 @@ fn boot() -> Option<String> {
     Some(id.trim().to_owned())
 }
 
+/// Asks the program in a sandbox to end: the oldest child of the first process in it, which is the
+/// child of the one outside. False as long as there is none.
+pub fn terminate_inside(outer: i32) -> bool {
+    let child = |parent: i32| {
+        let all = pids().filter_map(|pid| Some((pid, Stat::read(pid)?)));
+        let children = all.filter(|(_, stat)| stat.parent == parent && !stat.is_dead);
+        children.min_by_key(|(pid, stat)| (stat.start, *pid)).map(|(pid, _)| pid)
+    };
+    let Some((first, program)) = child(outer).and_then(|first| Some((first, child(first)?))) else {
+        return false;
+    };
+    let Some(held) = Held::of(program) else { return false };
+    let is_meant = Stat::read(program).is_some_and(|stat| stat.parent == first);
+    if is_meant {
+        held.send(Signal::TERM);
+    }
+    is_meant
+}
+
 struct Stat {
+    parent: i32,
     group: i32,
     start: u64,
     is_dead: bool,
@@ -132,9 +152,10 @@ impl Stat {
         let (_, rest) = text.rsplit_once(')')?;
         let mut fields = rest.split_ascii_whitespace();
         let state = fields.next()?;
-        let group = fields.nth(1)?.parse().ok()?;
+        let parent = fields.next()?.parse().ok()?;
+        let group = fields.next()?.parse().ok()?;
         let start = fields.nth(16)?.parse().ok()?;
-        Some(Self { group, start, is_dead: matches!(state, "Z" | "X") })
+        Some(Self { parent, group, start, is_dead: matches!(state, "Z" | "X") })
     }
 }
 

@@ -16,11 +16,29 @@ const TICKS: i64 = 100;
 /// A shorter time says little.
 const SHORTEST: SignedDuration = SignedDuration::from_secs(1);
 
+/// Who has not been asked about for so long is gone, or nobody cares.
+const FORGOTTEN: SignedDuration = SignedDuration::from_mins(10);
+
 /// Remembers the last look at each pod.
 #[derive(Debug)]
 pub struct Meter {
     places: Places,
-    seen: Mutex<BTreeMap<String, Look>>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// By the uid of the pod.
+    looks: BTreeMap<String, Look>,
+    /// Of the whole machine, for all who ask at about the same time.
+    machine: Option<Machine>,
+}
+
+/// What the groups of processes have used until then.
+#[derive(Debug)]
+struct Machine {
+    at: Timestamp,
+    ticks: BTreeMap<i32, u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -33,15 +51,9 @@ struct Look {
 impl Usage for Meter {
     /// Since the last time somebody asked; the first time nothing is known.
     fn cpu(&self, uid: &str) -> Option<Sample> {
-        let ticks = self.ticks(uid);
+        let groups = self.groups(uid);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(ticks) = ticks else {
-            seen.remove(uid);
-            return None;
-        };
-        let look = next(seen.get(uid).copied(), ticks, Timestamp::now());
-        seen.insert(uid.to_owned(), look);
-        look.used
+        seen.measure(uid, &groups, Timestamp::now(), machine)
     }
 }
 
@@ -50,22 +62,55 @@ impl Meter {
         Self { places, seen: Mutex::default() }
     }
 
-    /// Of all processes in the groups of the pod's runs; `None` if none runs.
-    fn ticks(&self, uid: &str) -> Option<u64> {
-        let records = Records::read(&self.places.pod(uid).ok()?).ok()?;
+    /// Those of the pod's runs that go on.
+    fn groups(&self, uid: &str) -> Vec<i32> {
+        let dir = self.places.pod(uid).ok();
+        let Some(records) = dir.and_then(|dir| Records::read(&dir).ok()) else { return Vec::new() };
         let open = records.runs().values().filter(|record| record.ended.is_none());
         let live = open.filter_map(|record| record.process.as_ref());
-        let groups: Vec<i32> =
-            live.filter(|process| processes::lives(process)).map(|process| process.pid).collect();
+        live.filter(|process| processes::lives(process)).map(|process| process.pid).collect()
+    }
+}
+
+impl Seen {
+    /// `read` looks at the whole machine, which takes its time.
+    fn measure(
+        &mut self,
+        uid: &str,
+        groups: &[i32],
+        now: Timestamp,
+        read: impl FnOnce() -> BTreeMap<i32, u64>,
+    ) -> Option<Sample> {
         if groups.is_empty() {
+            self.looks.remove(uid);
             return None;
         }
-        let all = fs::read_dir("/proc").ok()?;
-        let stats =
-            all.filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("stat")).ok());
-        let used = stats.filter_map(|stat| spent(&stat));
-        Some(used.filter(|(group, _)| groups.contains(group)).map(|(_, ticks)| ticks).sum())
+        let fresh = self.machine.take().filter(|known| {
+            let age = now.duration_since(known.at);
+            !age.is_negative() && age < SHORTEST
+        });
+        if fresh.is_none() {
+            self.looks.retain(|_, look| now.duration_since(look.at) < FORGOTTEN);
+        }
+        let machine = fresh.unwrap_or_else(|| Machine { at: now, ticks: read() });
+        let ticks = groups.iter().filter_map(|group| machine.ticks.get(group)).sum();
+        let look = next(self.looks.get(uid).copied(), ticks, machine.at);
+        self.machine = Some(machine);
+        self.looks.insert(uid.to_owned(), look);
+        look.used
     }
+}
+
+/// What each group of processes of this machine has used.
+fn machine() -> BTreeMap<i32, u64> {
+    let all = fs::read_dir("/proc").into_iter().flatten();
+    let stats = all.filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("stat")).ok());
+    let mut ticks = BTreeMap::new();
+    for (group, spent) in stats.filter_map(|stat| spent(&stat)) {
+        let sum: &mut u64 = ticks.entry(group).or_default();
+        *sum = sum.saturating_add(spent);
+    }
+    ticks
 }
 
 /// The group of a process, and what it and its ended children have used.
@@ -113,6 +158,32 @@ mod tests {
         assert_eq!(spent(stat), Some((5, 37)));
         assert_eq!(spent("7 (a) S 1"), None);
         assert_eq!(spent(""), None);
+    }
+
+    #[test]
+    fn the_machine_is_read_once_for_all_who_ask_and_the_old_are_forgotten() {
+        let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let mut seen = Seen::default();
+        let reads = std::cell::Cell::new(0);
+        let mut measure = |uid: &str, groups: &[i32], millis: i64| {
+            let at = start + SignedDuration::from_millis(millis);
+            let read = || {
+                reads.set(reads.get() + 1);
+                BTreeMap::from([(1, 100 * reads.get()), (2, 50 * reads.get()), (3, 7)])
+            };
+            let used = seen.measure(uid, groups, at, read).map(|sample| sample.milli);
+            (used, reads.get(), seen.looks.len())
+        };
+        for (uid, groups, at, want) in [
+            ("a", &[1][..], 0, (None, 1, 1)),
+            ("b", &[1, 2], 10, (None, 1, 2)),
+            ("a", &[1], 2000, (Some(500), 2, 2)),
+            ("b", &[1, 2], 2010, (Some(750), 2, 2)),
+            ("b", &[], 4000, (None, 2, 1)),
+            ("c", &[4], 700_000, (None, 3, 1)),
+        ] {
+            assert_eq!(measure(uid, groups, at), want, "{uid} at {at}");
+        }
     }
 
     #[test]

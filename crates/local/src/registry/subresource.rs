@@ -13,7 +13,7 @@ use super::{
 use crate::{
     builtin,
     error::{CauseReason, Error, Subject},
-    store::Mode,
+    store::{Mode, Object},
     types,
 };
 
@@ -32,6 +32,7 @@ impl Registry {
             return Err(target.invalid(CauseReason::Required, "target.name", message));
         }
         let node = node.to_owned();
+        let wanted = ["uid", "resourceVersion"].map(|field| meta(&body, field).to_owned());
         self.change(write.mode, move |_, tx| {
             let Some(old) = tx.get(&target.key()) else {
                 return Err(Error::NotFound(target.subject()));
@@ -40,16 +41,22 @@ impl Registry {
                 subject: Subject::new("", "pods/binding", &target.name),
                 text,
             };
-            let bound = old.value().pointer("/spec/nodeName").and_then(Value::as_str);
-            if let Some(bound) = bound.filter(|bound| !bound.is_empty()) {
-                let text = format!("pod {} is already assigned to node {bound:?}", target.name);
-                return Err(conflict(text));
-            }
+            check_pod(&target, &old, &wanted)?;
             if old.is_deleting() {
                 return Err(conflict(format!(
                     "pod {} is being deleted, cannot be assigned to a host",
                     target.name
                 )));
+            }
+            let bound = old.value().pointer("/spec/nodeName").and_then(Value::as_str);
+            if let Some(bound) = bound.filter(|bound| !bound.is_empty()) {
+                let text = format!("pod {} is already assigned to node {bound:?}", target.name);
+                return Err(conflict(text));
+            }
+            let gates = old.value().pointer("/spec/schedulingGates").and_then(Value::as_array);
+            if gates.is_some_and(|gates| !gates.is_empty()) {
+                let text = format!("pod {} has non-empty .spec.schedulingGates", target.name);
+                return Err(conflict(text));
             }
             let mut pod = old.value().clone();
             pod["spec"]["nodeName"] = node.into();
@@ -111,6 +118,24 @@ impl Registry {
         })
         .await
     }
+}
+
+/// A binding may say of which pod it is, and in which state.
+fn check_pod(target: &Target, old: &Object, [uid, version]: &[String; 2]) -> Result<(), Error> {
+    let found = old.version().to_string();
+    for (what, wanted, found) in [("UID", uid, old.uid()), ("ResourceVersion", version, &found)] {
+        if !wanted.is_empty() && wanted != found {
+            // Kubernetes tells of its storage here.
+            let text = format!(
+                "StorageError: invalid object, Code: 4, Key: /registry/pods/{}/{}, \
+                 ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {what} in \
+                 precondition: {wanted}, {what} in object meta: {found}",
+                target.namespace, target.name
+            );
+            return Err(Error::Conflict { subject: target.subject(), text });
+        }
+    }
+    Ok(())
 }
 
 fn read_binding(body: Value) -> Result<Value, Error> {

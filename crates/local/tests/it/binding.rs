@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use windlass_local::controllers::Settings;
 
 use crate::{
-    api::Answer,
+    api::{Answer, Api},
     controlled::{Controlled, PODS, pod},
 };
 
@@ -85,4 +85,70 @@ async fn processors_count_only_if_asked_for() {
         let path = format!("{PODS}/large");
         cluster.api.until(&path, |answer| scheduled(answer)["status"] == want).await;
     }
+}
+
+#[tokio::test]
+async fn a_binding_is_for_the_pod_in_the_state_that_it_names() {
+    let api = Api::new().await;
+    let path = format!("{PODS}/p/binding");
+    let binding = |uid: &Value, version: &Value| {
+        json!({"metadata": {"name": "p", "uid": uid, "resourceVersion": version},
+            "target": {"kind": "Node", "name": "n"}})
+    };
+    let made = api.post(PODS, pod("p", json!({}))).await.is(201).body;
+    let (uid, version) = (&made["metadata"]["uid"], &made["metadata"]["resourceVersion"]);
+    for (binding, want) in [
+        (binding(&json!("u"), version), "UID in precondition: u, UID in object meta: "),
+        (
+            binding(uid, &json!("1")),
+            "ResourceVersion in precondition: 1, ResourceVersion in object meta: ",
+        ),
+    ] {
+        let refused = api.post(&path, binding).await.fails(409, "Conflict");
+        assert_eq!(refused.body["details"]["kind"], "pods");
+        assert!(refused.text.contains(want), "{}", refused.text);
+    }
+    api.post(&path, binding(uid, version)).await.is(201);
+}
+
+#[tokio::test]
+async fn a_pod_behind_a_gate_says_so_and_gets_no_node() {
+    let api = Api::new().await;
+    let gated = pod("p", json!({"schedulingGates": [{"name": "ex.io/gate"}]}));
+    let condition = scheduled(&api.post(PODS, gated).await.is(201));
+    assert_eq!(
+        (&condition["status"], &condition["reason"], &condition["message"]),
+        (
+            &json!("False"),
+            &json!("SchedulingGated"),
+            &json!("Scheduling is blocked due to non-empty scheduling gates")
+        )
+    );
+    assert!(condition["lastTransitionTime"].is_string(), "{condition}");
+    let binding = json!({"target": {"kind": "Node", "name": "n"}});
+    let refused = api.post(&format!("{PODS}/p/binding"), binding).await.fails(409, "Conflict");
+    assert_eq!(
+        refused.body["message"],
+        "Operation cannot be fulfilled on pods/binding \"p\": pod p has non-empty \
+         .spec.schedulingGates"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_waits_for_its_claim() {
+    let home = tempfile::tempdir().unwrap();
+    let volumes = Some(home.path().to_owned());
+    let cluster = Controlled::new(Settings { volumes, ..Settings::default() }).await;
+    cluster.api.post(NODES, node("0")).await.is(201);
+    let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]);
+    cluster.api.post(PODS, pod("p", json!({"volumes": volumes}))).await.is(201);
+    let path = format!("{PODS}/p");
+    let refused = cluster.api.until(&path, |a| scheduled(a)["status"] == "False").await;
+    let message = scheduled(&refused)["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("persistentvolumeclaim \"c\" not found"), "{message}");
+    let claim = json!({"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}}}});
+    let claims = "/api/v1/namespaces/default/persistentvolumeclaims";
+    cluster.api.post(claims, claim).await.is(201);
+    cluster.api.until(&path, |a| a.body["spec"]["nodeName"] == "here").await;
 }

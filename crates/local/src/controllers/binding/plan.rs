@@ -8,6 +8,7 @@ use super::{
     super::pods::is_finished,
     fit::{Misfit, fit},
     resources::{Amounts, Counting, offered, take, wanted},
+    storage::Storage,
 };
 
 const SCHEDULER: &str = "default-scheduler";
@@ -28,7 +29,12 @@ pub(super) enum Verdict {
 
 /// Decides about all pods that wait, as if each were bound before the next is looked at. Where there
 /// is no node, nothing is said of any pod.
-pub(super) fn plan(nodes: &[Arc<Node>], pods: &[Arc<Pod>], counting: Counting) -> Vec<Decision> {
+pub(super) fn plan(
+    nodes: &[Arc<Node>],
+    pods: &[Arc<Pod>],
+    storage: &Storage,
+    counting: Counting,
+) -> Vec<Decision> {
     if nodes.is_empty() {
         return Vec::new();
     }
@@ -37,7 +43,10 @@ pub(super) fn plan(nodes: &[Arc<Node>], pods: &[Arc<Pod>], counting: Counting) -
     waiting.sort_by_key(|pod| order(pod));
     let decide = |pod: &Arc<Pod>| Decision {
         pod: pod.clone(),
-        verdict: place(pod, nodes, &mut free, counting),
+        verdict: match storage.missing(pod) {
+            Some(reason) => Verdict::Unschedulable(without_claims(nodes.len(), &reason)),
+            None => place(pod, nodes, &mut free, counting),
+        },
     };
     waiting.into_iter().map(decide).collect()
 }
@@ -84,6 +93,14 @@ fn place(
         }
     }
     Verdict::Unschedulable(message(&misfits))
+}
+
+/// No node could help.
+fn without_claims(count: usize, reason: &str) -> String {
+    format!(
+        "0/{count} nodes are available: {reason}. preemption: 0/{count} nodes are available: \
+         {count} Preemption is not helpful for scheduling."
+    )
 }
 
 /// As the scheduler puts it, which also says that nobody could be sent away.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{
     plan::{Verdict, plan},
     resources::Counting,
+    storage::Storage,
 };
 
 fn node(changes: Value) -> Arc<Node> {
@@ -35,7 +36,7 @@ fn asking(name: &str, resource: &str, amount: &str) -> Arc<Pod> {
 
 fn verdicts(nodes: &[Arc<Node>], pods: &[Arc<Pod>], counting: Counting) -> Vec<(String, Verdict)> {
     let name = |pod: &Pod| pod.metadata.name.clone().unwrap();
-    let plan = plan(nodes, pods, counting);
+    let plan = plan(nodes, pods, &Storage::default(), counting);
     plan.into_iter().map(|decision| (name(&decision.pod), decision.verdict)).collect()
 }
 
@@ -244,4 +245,54 @@ fn the_important_and_the_old_come_first() {
     };
     assert_eq!(first(&[young.clone(), old.clone()]), "z");
     assert_eq!(first(&[young, old, important]), "i");
+}
+
+#[test]
+fn pods_wait_for_claims_that_are_bound_before_they_are_used() {
+    let claim = |name: &str, class: &str, changes: Value| {
+        let mut value = json!({
+            "metadata": {"name": name, "namespace": "d"},
+            "spec": {"storageClassName": class, "volumeName": "v"},
+            "status": {"phase": "Pending"},
+        });
+        json_patch::merge(&mut value, &changes);
+        Arc::new(serde_json::from_value(value).unwrap())
+    };
+    let class = |name: &str, mode: &str| {
+        let class =
+            json!({"metadata": {"name": name}, "provisioner": "p", "volumeBindingMode": mode});
+        Arc::new(serde_json::from_value(class).unwrap())
+    };
+    let bound = json!({"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}});
+    let leaving = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    let claims = vec![
+        claim("bound", "now", bound),
+        claim("waiting", "now", json!({})),
+        claim("unclassed", "", json!({})),
+        claim("patient", "late", json!({"spec": {"volumeName": null}})),
+        claim("leaving", "late", leaving),
+    ];
+    let classes = [class("now", "Immediate"), class("late", "WaitForFirstConsumer")];
+    let storage = Storage::of(claims, &classes);
+    let unbound = "pod has unbound immediate PersistentVolumeClaims";
+    for (names, want) in [
+        (&["bound", "patient"][..], None),
+        (&["bound", "waiting"], Some(unbound)),
+        (&["unclassed"], Some(unbound)),
+        (&["leaving"], Some("persistentvolumeclaim \"leaving\" is being deleted")),
+        (&["waiting", "none"], Some("persistentvolumeclaim \"none\" not found")),
+    ] {
+        let volumes = names
+            .iter()
+            .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
+        let pods = [pod("a", json!({"volumes": volumes.collect::<Vec<_>>()}))];
+        let found = plan(&[node(json!({}))], &pods, &storage, Counting::Devices);
+        let want = want.map_or(Verdict::Bind("n".into()), |reason| {
+            Verdict::Unschedulable(format!(
+                "0/1 nodes are available: {reason}. preemption: 0/1 nodes are available: \
+                 1 Preemption is not helpful for scheduling."
+            ))
+        });
+        assert_eq!(found[0].verdict, want, "{names:?}");
+    }
 }

@@ -34,6 +34,18 @@ pub(super) struct Around<'a> {
     pub(super) directory: Option<&'a Path>,
 }
 
+impl Around<'_> {
+    /// Nothing is to be bound before a pod wants it.
+    fn waits_for_use(&self) -> bool {
+        !self.is_used && self.class.is_some_and(binds_late)
+    }
+}
+
+/// The volumes of this class are bound when they are used.
+pub(in crate::controllers) fn binds_late(class: &StorageClass) -> bool {
+    class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer")
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     /// It is bound, and its object says so.
@@ -70,9 +82,15 @@ pub(super) fn next(claim: &PersistentVolumeClaim, around: &Around<'_>) -> Step {
         return Step::Wait(None);
     }
     let named = volume_name(claim);
-    let Some(volume) = candidate(claim, named, around.volumes) else {
+    let Some(volume) = candidate(claim, named, around) else {
         return without_volume(claim, named, around);
     };
+    let is_new = !(is_meant(claim, volume) || is_bound(claim));
+    if let Some(reason) = mismatch(claim, volume).filter(|_| is_new) {
+        let name = volume.metadata.name.as_deref().unwrap_or_default();
+        let message = format!("Cannot bind to requested volume {name:?}: {reason}");
+        return Step::Wait(Some(Told { is_warning: true, reason: "VolumeMismatch", message }));
+    }
     let binding = bind(claim, volume);
     let Binding { volume: None, claim: None, status: None } = &binding else {
         return Step::Bind(Box::new(binding));
@@ -100,8 +118,7 @@ fn without_volume(claim: &PersistentVolumeClaim, named: Option<&str>, around: &A
         let message = format!("storageclass.storage.k8s.io \"{name}\" not found");
         return wait(true, "ProvisioningFailed", message);
     };
-    let waits = class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer");
-    if waits && !around.is_used {
+    if around.waits_for_use() {
         let message = "waiting for first consumer to be created before binding";
         return wait(false, "WaitForFirstConsumer", message.into());
     }
@@ -127,24 +144,25 @@ fn without_volume(claim: &PersistentVolumeClaim, named: Option<&str>, around: &A
 fn candidate<'a>(
     claim: &PersistentVolumeClaim,
     named: Option<&str>,
-    volumes: &'a [Arc<PersistentVolume>],
+    around: &Around<'a>,
 ) -> Option<&'a PersistentVolume> {
-    let mut all = volumes.iter().map(|volume| &**volume);
+    let mut all = around.volumes.iter().map(|volume| &**volume);
     if let Some(name) = named {
         let volume = all.find(|volume| volume.metadata.name.as_deref() == Some(name))?;
         return (is_free(volume) || is_meant(claim, volume)).then_some(volume);
     }
     let meant = all.find(|volume| is_meant(claim, volume));
     meant.or_else(|| {
-        let all = volumes.iter().map(|volume| &**volume);
-        let fit = all.filter(|volume| is_free(volume) && fits(claim, volume));
-        fit.min_by_key(|volume| capacity(volume))
+        let all = around.volumes.iter().map(|volume| &**volume);
+        let fit = all.filter(|volume| {
+            is_free(volume) && mismatch(claim, volume).is_none() && is_selected(claim, volume)
+        });
+        fit.filter(|_| !around.waits_for_use()).min_by_key(|volume| capacity(volume))
     })
 }
 
 fn is_free(volume: &PersistentVolume) -> bool {
-    let claimed = volume.spec.as_ref().is_some_and(|spec| spec.claim_ref.is_some());
-    !claimed && volume.metadata.deletion_timestamp.is_none()
+    volume.spec.as_ref().is_none_or(|spec| spec.claim_ref.is_none())
 }
 
 /// A reference without a uid was written by hand for any claim of this name.
@@ -158,16 +176,28 @@ fn is_meant(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> bool {
         && uid.is_none_or(|uid| Some(uid) == claim.metadata.uid.as_ref())
 }
 
-fn fits(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> bool {
-    let (Some(wanted), Some(offered)) = (&claim.spec, &volume.spec) else { return false };
+/// Why the volume is not what the claim asks for.
+fn mismatch(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Option<String> {
+    let (wanted, offered) = (claim.spec.as_ref()?, volume.spec.as_ref()?);
     let offered_modes = offered.access_modes.as_deref().unwrap_or_default();
     let mode = |mode: &Option<String>| mode.clone().unwrap_or_else(|| "Filesystem".into());
     let class = offered.storage_class_name.as_deref().filter(|class| !class.is_empty());
-    class == class_name(claim)
-        && wanted.access_modes.iter().flatten().all(|mode| offered_modes.contains(mode))
-        && mode(&wanted.volume_mode) == mode(&offered.volume_mode)
-        && capacity(volume) >= request(claim)
-        && is_selected(claim, volume)
+    if volume.metadata.deletion_timestamp.is_some() {
+        let name = volume.metadata.name.as_deref().unwrap_or_default();
+        return Some(format!("the volume is marked for deletion {name:?}"));
+    }
+    let text = if capacity(volume) < request(claim) {
+        "requested PV is too small"
+    } else if class != class_name(claim) {
+        "storageClassName does not match"
+    } else if mode(&wanted.volume_mode) != mode(&offered.volume_mode) {
+        "incompatible volumeMode"
+    } else if !wanted.access_modes.iter().flatten().all(|mode| offered_modes.contains(mode)) {
+        "incompatible accessMode"
+    } else {
+        return None;
+    };
+    Some(text.to_owned())
 }
 
 fn is_selected(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> bool {
@@ -256,7 +286,12 @@ fn reference(claim: &PersistentVolumeClaim) -> ObjectReference {
     }
 }
 
-pub(super) fn class_name(claim: &PersistentVolumeClaim) -> Option<&str> {
+/// The claim and its volume have found each other.
+pub(in crate::controllers) fn is_bound(claim: &PersistentVolumeClaim) -> bool {
+    volume_name(claim).is_some() && annotation(&claim.metadata, BIND_COMPLETED).is_some()
+}
+
+pub(in crate::controllers) fn class_name(claim: &PersistentVolumeClaim) -> Option<&str> {
     let name = claim.spec.as_ref()?.storage_class_name.as_deref();
     name.filter(|name| !name.is_empty())
 }

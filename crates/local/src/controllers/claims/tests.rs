@@ -188,6 +188,51 @@ fn what_is_named_or_selected_or_meant_decides() {
 }
 
 #[test]
+fn a_claim_that_waits_for_its_use_does_not_take_a_free_volume_before() {
+    let patient = class(json!({"volumeBindingMode": "WaitForFirstConsumer"}));
+    let free = || volume("free", json!({}));
+    let meant = || volume("meant", json!({"spec": {"claimRef": {"namespace": "n", "name": "c"}}}));
+    for (case, volume, changes, used, want) in [
+        ("unused", free(), json!({}), false, None),
+        ("used", free(), json!({}), true, Some("free")),
+        ("meant for it", meant(), json!({}), false, Some("meant")),
+        ("named", free(), json!({"spec": {"volumeName": "free"}}), false, Some("free")),
+    ] {
+        let volumes = [Arc::new(volume)];
+        let directory = Some(Path::new("/state/volumes"));
+        let around = Around { class: Some(&patient), volumes: &volumes, is_used: used, directory };
+        let step = next(&claim(changes), &around);
+        if let Step::Wait(told) = &step {
+            assert_eq!(told.as_ref().unwrap().reason, "WaitForFirstConsumer", "{case}");
+        }
+        assert_eq!(bound_to(step).as_deref(), want, "{case}");
+    }
+}
+
+#[test]
+fn a_volume_that_is_named_has_to_satisfy_the_claim() {
+    let named = claim(json!({"spec": {"volumeName": "v"}}));
+    for (changes, want) in [
+        (json!({"capacity": {"storage": "1Mi"}}), "requested PV is too small"),
+        (json!({"storageClassName": "other"}), "storageClassName does not match"),
+        (json!({"volumeMode": "Block"}), "incompatible volumeMode"),
+        (json!({"accessModes": ["ReadOnlyMany"]}), "incompatible accessMode"),
+    ] {
+        let found = with(&named, vec![volume("v", json!({"spec": changes}))]);
+        let Step::Wait(Some(told)) = found else { panic!("{want}: {found:?}") };
+        let text = format!("Cannot bind to requested volume \"v\": {want}");
+        assert_eq!((told.is_warning, told.reason, told.message), (true, "VolumeMismatch", text));
+    }
+    let leaving = volume("v", json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
+    let Step::Wait(Some(told)) = with(&named, vec![leaving]) else { panic!("not refused") };
+    assert!(told.message.ends_with("the volume is marked for deletion \"v\""), "{told:?}");
+    // One that is bound to it stays so, whatever becomes of it.
+    let own = json!({"spec": {"capacity": {"storage": "1Mi"},
+        "claimRef": {"namespace": "n", "name": "c", "uid": "u1"}}});
+    assert!(matches!(with(&named, vec![volume("v", own)]), Step::Bind(_)));
+}
+
+#[test]
 fn a_volume_follows_its_claim_and_only_our_directories_go() {
     let reference = json!({"namespace": "n", "name": "c", "uid": "u1"});
     let ours = |phase: &str| {

@@ -66,8 +66,14 @@ impl Known<'_> {
     }
 
     fn step(&self, actions: Vec<Action>, status: DeploymentStatus) -> Plan {
+        Plan { actions, status, revision: None, again: None }
+    }
+
+    /// A step of a rollout, whose time may run out before anything else happens.
+    fn rollout(&self, actions: Vec<Action>, next: &Sets) -> Plan {
+        let status = status::rolled_out(self.deployment, self.spec, next, self.now);
         let again = status::next_check(self.deployment, self.spec, &status, self.now);
-        Plan { actions, status, revision: None, again }
+        Plan { again, ..self.step(actions, status) }
     }
 
     fn status(&self) -> DeploymentStatus {
@@ -76,10 +82,6 @@ impl Known<'_> {
 
     fn counted(&self, sets: &Sets) -> DeploymentStatus {
         status::counted(self.deployment, self.spec, sets, self.now)
-    }
-
-    fn rolled_out(&self, sets: &Sets) -> DeploymentStatus {
-        status::rolled_out(self.deployment, self.spec, sets, self.now)
     }
 
     /// Says that it is paused or not any more, so that the pause does not count as lack of progress.
@@ -163,7 +165,7 @@ impl Known<'_> {
         next.old.iter_mut().for_each(|old| old.replicas = 0);
         let actions = self.scaling(&next, false);
         if !actions.is_empty() || self.has_old_pods() {
-            return self.step(actions, self.rolled_out(&next));
+            return self.rollout(actions, &next);
         }
         let Some(new) = &mut next.new else { return self.create() };
         new.replicas = desired(self.spec);
@@ -175,7 +177,7 @@ impl Known<'_> {
         if actions.is_empty() && status::is_complete(self.deployment, self.spec, &self.status()) {
             actions.extend(self.surplus());
         }
-        self.step(actions, self.rolled_out(next))
+        self.rollout(actions, next)
     }
 
     fn create(&self) -> Plan {

@@ -14,6 +14,8 @@ use crate::controllers::stamp;
 const AVAILABLE: &str = "Available";
 pub(super) const PROGRESSING: &str = "Progressing";
 const REPLICA_FAILURE: &str = "ReplicaFailure";
+/// Times of conditions have no fractions: so much later a time is surely over.
+const LATER: SignedDuration = SignedDuration::from_secs(1);
 /// Stands for no deadline.
 const NEVER: i32 = i32::MAX;
 
@@ -213,7 +215,7 @@ fn failure(sets: &Sets) -> Option<DeploymentCondition> {
     })
 }
 
-/// When to look whether the deadline is over; `None` if nothing is under way.
+/// When to look during a rollout whether the deadline is over; `None` if nothing is under way.
 pub(super) fn next_check(
     deployment: &Deployment,
     spec: &DeploymentSpec,
@@ -221,13 +223,13 @@ pub(super) fn next_check(
     now: Timestamp,
 ) -> Option<SignedDuration> {
     let known = condition(status, PROGRESSING)?;
-    let is_over = known.reason.as_deref() == Some(reasons::TIMED_OUT);
+    // A rollout that was complete once cannot time out, whatever becomes of its pods.
+    let is_over = matches!(known.reason.as_deref(), Some(reasons::TIMED_OUT | reasons::COMPLETE));
     if is_over || is_complete(deployment, spec, status) {
         return None;
     }
-    // Times of conditions have no fractions: a little later is surely over.
-    let left = due(spec, known)?.duration_since(now).saturating_add(SignedDuration::from_secs(1));
-    Some(left.max(SignedDuration::ZERO))
+    let left = due(spec, known)?.duration_since(now).saturating_add(LATER);
+    Some(left.max(LATER))
 }
 
 fn number(count: i64) -> i32 {

@@ -69,9 +69,12 @@ impl Known<'_> {
         self.job.metadata.deletion_timestamp.is_some()
     }
 
-    /// A deleted pod may never get to say that it failed.
+    /// A deleted pod may never get to say that it failed, and one without a node never does.
     pub(super) fn is_failed(&self, pod: &Pod) -> bool {
-        let waits_for_the_end = self.spec.pod_replacement_policy.as_deref() == Some("Failed");
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+        let has_node = node.is_some_and(|node| !node.is_empty());
+        let waits_for_the_end =
+            has_node && self.spec.pod_replacement_policy.as_deref() == Some("Failed");
         phase(pod) == "Failed"
             || (!waits_for_the_end
                 && pod.metadata.deletion_timestamp.is_some()

@@ -1,5 +1,8 @@
 use super::*;
-use crate::node::translate::Mount;
+use crate::node::{
+    process::{self, Launch},
+    translate::Mount,
+};
 
 fn entries(names: &[&str]) -> Vec<Entry> {
     let entry = |name: &&str| match name.split_once('>') {
@@ -96,4 +99,30 @@ fn a_sandboxed_process_finds_its_mounts_and_the_machine() {
     assert_eq!(fs::read_to_string(real("conf")).unwrap(), "setting ");
     assert!(!Path::new("/windlass-test").exists());
     assert!(!Path::new("/etc/windlass-test").exists());
+}
+
+/// Does nothing where the sandbox cannot be had.
+#[tokio::test]
+async fn a_sandboxed_program_is_asked_to_end() {
+    use tokio::{io::AsyncReadExt, net::unix::pipe};
+
+    let path = std::env::var("PATH").unwrap_or_default();
+    if !is_installed(&path) {
+        return;
+    }
+    let words = words(&Mounts::default(), "/", list);
+    let script = "trap 'exit 7' TERM; echo up; sleep 4705 & wait";
+    let launch = Launch {
+        program: words[0].clone().into(),
+        args: words[1..].iter().cloned().chain(strings(&["sh", "-c", script])).collect(),
+        env: [("PATH".to_owned(), path)].into(),
+        dir: "/".into(),
+        ..Launch::default()
+    };
+    let mut running = process::start(&launch, "sandboxed").unwrap();
+    let mut said = [0; 3];
+    let mut stdout = pipe::Receiver::from_owned_fd(running.stdout).unwrap();
+    stdout.read_exact(&mut said).await.unwrap();
+    running.process.terminate();
+    assert_eq!((&mut running.end).await, Ok(7));
 }

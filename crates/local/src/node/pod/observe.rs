@@ -274,6 +274,7 @@ impl Container {
         self.started = false;
         self.ready = false;
         self.doomed = None;
+        self.outdated = false;
         self.stopping = None;
         self.told = false;
     }

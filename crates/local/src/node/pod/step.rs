@@ -156,6 +156,7 @@ fn drive(
             let image = spec.image.as_deref().unwrap_or_default();
             if container.doomed.is_none() && run.image != image {
                 container.doomed = Some(now + SignedDuration::from_secs(grace(pod)));
+                container.outdated = true;
                 let text = format!("Container {name} definition changed, will be restarted");
                 step.notes.push(Note::normal("Killing", text).of(name));
             }
@@ -182,7 +183,8 @@ fn drive(
                 step.notes.push(Note::warning("Failed", "Error: ImagePullBackOff").of(name));
             }
         }
-        State::Ended(ended) if !policy.restarts(role, ended) => {}
+        State::Ended(ended) if !container.restarts(policy, role, ended) => {}
+        State::Ended(_) if container.outdated => step.actions.push(Action::Start(name.clone())),
         State::Ended(ended) => {
             let due = ended.finished + container.backoff.wait(ended.finished);
             if due <= now {

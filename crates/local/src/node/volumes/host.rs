@@ -55,7 +55,7 @@ pub(super) fn claimed(name: &str, sources: &Sources, places: &Places) -> Result<
     let found = found.ok_or_else(missing)?;
     let claim = found.claim.as_ref().map_err(Clone::clone)?.as_ref().ok_or_else(missing)?;
     let volume = found.volume.as_ref().map_err(Clone::clone)?;
-    // A claim may name the volume of another.
+    // A claim may name the volume of another, and a volume may be kept for a claim of this name.
     let volume = volume.as_ref().filter(|volume| is_for(volume, claim));
     let volume = volume.ok_or_else(|| format!("claim {name:?} is not bound"))?;
     let volume_name = volume.metadata.name.as_deref().unwrap_or_default();
@@ -71,8 +71,15 @@ pub(super) fn claimed(name: &str, sources: &Sources, places: &Places) -> Result<
 }
 
 fn is_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
+    let phase = claim.status.as_ref().and_then(|status| status.phase.as_deref());
     let bound = volume.spec.as_ref().and_then(|spec| spec.claim_ref.as_ref());
-    bound.is_none_or(|bound| bound.uid.is_none() || bound.uid == claim.metadata.uid)
+    phase == Some("Bound")
+        && bound.is_some_and(|bound| {
+            bound.uid.is_some()
+                && bound.uid == claim.metadata.uid
+                && bound.namespace == claim.metadata.namespace
+                && bound.name == claim.metadata.name
+        })
 }
 
 fn source_of(volume: &PersistentVolume) -> Option<PathBuf> {

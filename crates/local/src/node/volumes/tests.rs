@@ -1,6 +1,7 @@
 mod files;
 mod payloads;
 
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -46,10 +47,23 @@ impl Node {
         self
     }
 
-    fn with_claim(mut self, name: &str, volume: Option<Value>) -> Self {
+    /// Bound to the volume, if there is one.
+    fn with_claim(self, name: &str, volume: Option<Value>) -> Self {
+        let reference = json!({"namespace": "ns", "name": name, "uid": "u"});
+        let volume = volume.map(|mut volume| {
+            volume["spec"]["claimRef"] = reference;
+            volume
+        });
+        let phase = if volume.is_some() { "Bound" } else { "Pending" };
+        self.with_claim_in(phase, name, volume)
+    }
+
+    fn with_claim_in(mut self, phase: &str, name: &str, volume: Option<Value>) -> Self {
         let volume = volume.map(|volume| serde_json::from_value(volume).unwrap());
+        let claim = json!({"metadata": {"namespace": "ns", "name": name, "uid": "u"},
+            "status": {"phase": phase}});
         let claim = Claim {
-            claim: Ok(Some(Default::default())),
+            claim: Ok(Some(serde_json::from_value::<PersistentVolumeClaim>(claim).unwrap().into())),
             volume: Ok(volume.map(std::sync::Arc::new)),
         };
         self.sources.claims.insert(name.into(), claim);

@@ -119,8 +119,9 @@ impl Worker {
     /// What a container needs, as it is now.
     async fn try_start(&mut self, name: &str) -> Result<Started, (Cause, String)> {
         let now = Timestamp::now();
-        let spec = pod::container(&self.pod, name).map(|(_, spec)| spec.clone());
-        let spec = spec.ok_or_else(|| (Cause::Create, format!("no container {name:?}")))?;
+        let found = pod::container(&self.pod, name).map(|(role, spec)| (role, spec.clone()));
+        let (role, spec) =
+            found.ok_or_else(|| (Cause::Create, format!("no container {name:?}")))?;
         self.sources = gather(&*self.node.reader, &self.pod, &self.sources, now).await;
         let namespace = self.pod.metadata.namespace.as_deref().unwrap_or_default();
         let services: Api<Service> = Api::namespaced(self.node.client.clone(), namespace);
@@ -128,7 +129,7 @@ impl Worker {
         let services = services.map_err(|error| (Cause::Config, error.to_string()))?.items;
         let devices = {
             let mut all = self.node.devices.lock().unwrap_or_else(PoisonError::into_inner);
-            all.take(&self.uid(), &spec)
+            all.take(&self.uid(), role, &spec)
         };
         let given = Given {
             pod: self.pod.clone(),

@@ -13,6 +13,9 @@ use tokio::time::Instant;
 use super::{AGAIN, Worker};
 use crate::node::pod;
 
+/// How often others may be faster before there is a pause.
+const TRIES: usize = 5;
+
 impl Worker {
     /// Writes the status if it is news.
     pub(super) async fn report(&mut self) {
@@ -20,28 +23,57 @@ impl Worker {
             return;
         }
         self.silence = None;
-        let status = pod::status(&self.pod, &self.known, &self.node.shared.host, Timestamp::now());
-        if self.written.as_ref() == Some(&status) {
-            return;
+        for _ in 0..TRIES {
+            let now = Timestamp::now();
+            let status = pod::status(&self.pod, &self.known, &self.node.shared.host, now);
+            if self.written.as_ref() == Some(&status) {
+                return;
+            }
+            match self.write(&status).await {
+                Ok(true) => {
+                    self.written = Some(status);
+                    return;
+                }
+                // Others have written meanwhile: what they say has to stay.
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "cannot write the status of a pod"
+                    );
+                    break;
+                }
+            }
         }
+        self.silence = Some(Instant::now() + AGAIN);
+    }
+
+    /// Over the state that we know of. If there is a later one, that is read, and nothing written.
+    async fn write(&mut self, status: &PodStatus) -> Result<bool, kube::Error> {
         let params = PatchParams { field_manager: Some("kubelet".into()), ..Default::default() };
-        let patch: Patch<Value> = Patch::Json(patch(&self.pod, &status));
-        match self.api().patch_status(&self.name(), &params, &patch).await {
+        let patch: Patch<Value> = Patch::Json(patch(&self.pod, status));
+        let refused = match self.api().patch_status(&self.name(), &params, &patch).await {
             Ok(pod) => {
                 self.pod = pod.into();
-                self.written = Some(status);
+                return Ok(true);
             }
-            // It is gone, or there is another one of its name; the watch will tell.
-            Err(kube::Error::Api(refused)) if matches!(refused.code, 404 | 409 | 422) => {
+            Err(kube::Error::Api(refused)) if matches!(refused.code, 404 | 409 | 422) => refused,
+            Err(error) => return Err(error),
+        };
+        let found = self.api().get_opt(&self.name()).await?;
+        let same = found.filter(|found| found.metadata.uid == self.pod.metadata.uid);
+        match same {
+            Some(found)
+                if found.metadata.resource_version != self.pod.metadata.resource_version =>
+            {
+                self.pod = found.into();
+                Ok(false)
+            }
+            // It is gone, or there is another one of its name, which the watch will tell; or the
+            // status itself is refused, as it would be again.
+            _ => {
                 tracing::debug!(message = refused.message, "the status of a pod is not wanted");
-                self.written = Some(status);
-            }
-            Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "cannot write the status of a pod"
-                );
-                self.silence = Some(Instant::now() + AGAIN);
+                Ok(true)
             }
         }
     }
@@ -78,17 +110,39 @@ impl Worker {
     }
 }
 
-/// The whole status, for this very pod.
+/// The whole status, for this very pod in this very state: others have conditions in it too.
 fn patch(pod: &Pod, status: &PodStatus) -> json_patch::Patch {
     let mut value = json!(status);
     // Kubernetes 1.36 has it, and always writes it.
     value["resources"] = json!({});
     let at = |path: &'static str| PointerBuf::parse(path).unwrap_or_default();
+    let test = |path, value: &Option<String>| {
+        PatchOperation::Test(TestOperation { path: at(path), value: json!(value) })
+    };
     json_patch::Patch(vec![
-        PatchOperation::Test(TestOperation {
-            path: at("/metadata/uid"),
-            value: json!(pod.metadata.uid),
-        }),
+        test("/metadata/uid", &pod.metadata.uid),
+        test("/metadata/resourceVersion", &pod.metadata.resource_version),
         PatchOperation::Add(AddOperation { path: at("/status"), value }),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_written_over_the_state_it_was_made_from_only() {
+        let pod = |uid: &str, version: &str| {
+            json!({"metadata": {"uid": uid, "resourceVersion": version},
+                "status": {"conditions": []}})
+        };
+        let known: Pod = serde_json::from_value(pod("u", "1")).unwrap();
+        let status = PodStatus { phase: Some("Running".into()), ..PodStatus::default() };
+        let patch = patch(&known, &status);
+        for (mut found, want) in
+            [(pod("u", "1"), true), (pod("u", "2"), false), (pod("v", "1"), false)]
+        {
+            assert_eq!(json_patch::patch(&mut found, &patch).is_ok(), want, "{found}");
+        }
+    }
 }

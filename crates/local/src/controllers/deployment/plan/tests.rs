@@ -214,6 +214,34 @@ fn the_deadline_brings_the_next_look() {
 }
 
 #[test]
+fn what_no_deadline_can_end_is_not_looked_at_again() {
+    let counts = json!({"replicas": 2, "updatedReplicas": 2, "readyReplicas": 1,
+        "availableReplicas": 1, "unavailableReplicas": 1});
+    for (case, reason, change, set) in [
+        ("complete, and then a pod fails", reasons::COMPLETE, json!({}), set("new", 2, 2, 1)),
+        (
+            "paused before it changed",
+            reasons::PAUSED,
+            json!({"spec": {"paused": true}}),
+            set("old", 1, 2, 2),
+        ),
+        (
+            "held while it is deleted",
+            reasons::UPDATED,
+            json!({"metadata": {"deletionTimestamp": THEN, "finalizers": ["x.io/y"]}}),
+            set("new", 2, 2, 1),
+        ),
+    ] {
+        let mut status = counts.clone();
+        status["conditions"] = json!([progressing(reason, "2025-12-31T00:00:00Z")]);
+        let mut body = json!({"status": status});
+        json_patch::merge(&mut body, &change);
+        let plan = plan(&deployment(body), &[set], &[]);
+        assert_eq!((actions(&plan), plan.again), (vec![], None), "{case}");
+    }
+}
+
+#[test]
 fn status_counts_all_sets() {
     let deployment = deployment(json!({}));
     let plan = plan(&deployment, &[set("old", 1, 2, 2), set("new", 2, 1, 0)], &[]);

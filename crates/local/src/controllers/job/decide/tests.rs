@@ -16,16 +16,19 @@ fn job(spec: &Value, status: &Value) -> Job {
     from_value(body).unwrap()
 }
 
-/// As `a:Running` says, with `!` behind it if it has been counted, with `-` if it is deleted.
+/// As `a:Running` says, with `!` behind it if it has been counted, with `-` if it is deleted, with
+/// `?` if it has no node.
 fn pod(text: &str) -> Arc<Pod> {
     let (name, rest) = text.split_once(':').unwrap();
-    let phase = rest.trim_end_matches(['!', '-']);
+    let phase = rest.trim_end_matches(['!', '-', '?']);
     let finalizers = if rest.contains('!') { json!([]) } else { json!([FINALIZER]) };
     let deleted = rest.contains('-').then_some("2026-01-01T00:00:50Z");
+    let node = (!rest.contains('?')).then_some("n");
     Arc::new(
         from_value(json!({
             "metadata": {"name": name, "uid": name, "finalizers": finalizers,
                 "creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": deleted},
+            "spec": {"containers": [], "nodeName": node},
             "status": {"phase": phase, "containerStatuses": [{"name": "c", "image": "",
                 "imageID": "", "ready": false, "restartCount": 0,
                 "state": {"terminated": {"exitCode": 1, "finishedAt": "2026-01-01T00:00:40Z"}}}]},
@@ -158,6 +161,20 @@ fn a_job_fails_by_too_many_failures_or_by_time() {
             assert!(matches!(decision.work, Work::End(_)), "{case}");
             assert_eq!(decision.end.unwrap().type_, conditions::FAILURE_TARGET, "{case}");
         }
+    }
+}
+
+#[test]
+fn a_deleted_pod_that_never_had_a_node_has_failed() {
+    let job = job(&json!({"podReplacementPolicy": "Failed"}), &json!({}));
+    let spec = job.spec.as_ref().unwrap();
+    for (given, want) in [("a:Pending-?", true), ("a:Pending-", false), ("a:Pending?", false)] {
+        let pods = pods(given);
+        let now = NOW.parse().unwrap();
+        let known = Known { job: &job, spec, pods: &pods, backoff: Backoff::default(), now };
+        assert_eq!(known.is_failed(&pods[0]), want, "{given}");
+        let account = known.account(&known.decide(), 0);
+        assert_eq!(!account.release.is_empty(), want, "{given}");
     }
 }
 

@@ -234,3 +234,33 @@ fn a_hook_after_the_start_holds_the_start_back_and_may_fail() {
         assert_eq!(life.told().len(), if ok { 0 } else { 2 });
     }
 }
+
+#[test]
+fn a_new_image_is_run_whatever_the_restart_policy() {
+    for (policy, code) in [("Never", 143), ("OnFailure", 0), ("Always", 0)] {
+        let mut life = Life::new(one(policy));
+        life.settle();
+        life.pod.spec.as_mut().unwrap().containers[0].image = Some("j".into());
+        assert!(matches!(&*life.settle(), [Action::Stop { .. }]), "{policy}");
+        life.end("c", code);
+        assert_eq!(life.phase(), "Running", "{policy}");
+        assert_eq!(life.settle(), [start_of("c")], "{policy}");
+        assert_eq!(life.container("c").restart_count, 1, "{policy}");
+        life.end("c", 0);
+        life.settle();
+        let want = if policy == "Always" { "Running" } else { "Succeeded" };
+        assert_eq!(life.phase(), want, "{policy}");
+    }
+}
+
+#[test]
+fn a_deleted_pod_does_not_run_its_new_image() {
+    let mut life = Life::new(one("Never"));
+    life.settle();
+    life.pod.spec.as_mut().unwrap().containers[0].image = Some("j".into());
+    life.settle();
+    life.delete(30);
+    life.settle();
+    life.end("c", 143);
+    assert_eq!(life.settle(), [Action::Release, Action::Remove]);
+}

@@ -158,6 +158,32 @@ fn a_claim_leads_to_the_directory_of_its_volume() {
 }
 
 #[test]
+fn a_volume_is_mounted_only_by_the_claim_that_both_say_it_is_bound_to() {
+    let node = Node::new();
+    let dir = node.dir.path().join("x");
+    fs::create_dir(&dir).unwrap();
+    let own = json!({"namespace": "ns", "name": "c", "uid": "u"});
+    for (case, phase, reference, want) in [
+        ("both say so", "Bound", own.clone(), true),
+        ("the claim does not yet", "Pending", own, false),
+        ("the volume is free", "Bound", Value::Null, false),
+        ("reserved by name", "Bound", json!({"namespace": "ns", "name": "c"}), false),
+        ("reserved for another", "Pending", json!({"namespace": "ns", "name": "d"}), false),
+        ("of a namesake", "Bound", json!({"namespace": "ns", "name": "c", "uid": "v"}), false),
+        ("elsewhere", "Bound", json!({"namespace": "n2", "name": "c", "uid": "u"}), false),
+    ] {
+        let volume = json!({"metadata": {"name": "v"},
+            "spec": {"hostPath": {"path": dir}, "claimRef": reference}});
+        let node = Node::new().with_claim_in(phase, "c", Some(volume));
+        let found = node.only(&pod(json!({"persistentVolumeClaim": {"claimName": "c"}})));
+        assert_eq!(found.is_ok(), want, "{case}");
+        if let Err(text) = found {
+            assert!(text.ends_with("claim \"c\" is not bound"), "{case}: {text}");
+        }
+    }
+}
+
+#[test]
 fn a_pod_is_removed_whatever_it_did_to_its_files() {
     let node = Node::new().with_secret("s", &[("k", b"1")]);
     let outside = node.dir.path().join("precious");
