@@ -1,7 +1,10 @@
-//! Pods as real processes: the API and the node in this process, `sh` as every image.
+//! Pods as real processes: the API and the node in this process, `sh` as most images and `program` as
+//! the others.
 
 mod ends;
+mod jobs;
 mod node;
 mod probes;
+mod program;
 mod recovery;
 mod starts;
