@@ -1,7 +1,7 @@
 //! What pods use of the processor, measured when somebody asks.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     sync::{Mutex, PoisonError},
 };
@@ -15,6 +15,7 @@ use crate::controllers::{Sample, Usage};
 const TICKS: i64 = 100;
 /// A shorter time says little.
 const SHORTEST: SignedDuration = SignedDuration::from_secs(1);
+const FORGOTTEN: SignedDuration = SignedDuration::from_hours(1);
 
 /// Remembers the last look at each pod.
 #[derive(Debug)]
@@ -39,7 +40,10 @@ impl Usage for Meter {
             seen.remove(uid);
             return None;
         };
-        let look = next(seen.get(uid).copied(), ticks, Timestamp::now());
+        let now = Timestamp::now();
+        // Of pods that are gone nobody asks.
+        seen.retain(|_, look| now.duration_since(look.at) < FORGOTTEN);
+        let look = next(seen.get(uid).copied(), ticks, now);
         seen.insert(uid.to_owned(), look);
         look.used
     }
@@ -50,7 +54,8 @@ impl Meter {
         Self { places, seen: Mutex::default() }
     }
 
-    /// Of all processes in the groups of the pod's runs; `None` if none runs.
+    /// Of all processes in the groups of the pod's runs, and of their children wherever they went;
+    /// `None` if none runs.
     fn ticks(&self, uid: &str) -> Option<u64> {
         let records = Records::read(&self.places.pod(uid).ok()?).ok()?;
         let open = records.runs().values().filter(|record| record.ended.is_none());
@@ -63,18 +68,49 @@ impl Meter {
         let all = fs::read_dir("/proc").ok()?;
         let stats =
             all.filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("stat")).ok());
-        let used = stats.filter_map(|stat| spent(&stat));
-        Some(used.filter(|(group, _)| groups.contains(group)).map(|(_, ticks)| ticks).sum())
+        Some(sum(&stats.filter_map(|stat| Spent::parse(&stat)).collect::<Vec<_>>(), &groups))
     }
 }
 
-/// The group of a process, and what it and its ended children have used.
-fn spent(stat: &str) -> Option<(i32, u64)> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-    let group = fields.get(2)?.parse().ok()?;
-    let ticks = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
-    Some((group, ticks))
+/// What a process and its ended children have used.
+struct Spent {
+    pid: i32,
+    parent: i32,
+    group: i32,
+    ticks: u64,
+}
+
+impl Spent {
+    /// The second field is a name in parentheses, which may hold anything.
+    fn parse(stat: &str) -> Option<Self> {
+        let (first, rest) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let number = |at: usize| fields.get(at)?.parse().ok();
+        let ticks = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok());
+        Some(Self {
+            pid: first.split_ascii_whitespace().next()?.parse().ok()?,
+            parent: number(1)?,
+            group: number(2)?,
+            ticks: ticks.sum(),
+        })
+    }
+}
+
+/// Of the members of the groups and all that descend from them.
+fn sum(all: &[Spent], groups: &[i32]) -> u64 {
+    let mut counted: BTreeSet<i32> = BTreeSet::new();
+    loop {
+        let is_new = |one: &&Spent| {
+            !counted.contains(&one.pid)
+                && (groups.contains(&one.group) || counted.contains(&one.parent))
+        };
+        let found: Vec<i32> = all.iter().filter(is_new).map(|one| one.pid).collect();
+        if found.is_empty() {
+            break;
+        }
+        counted.extend(found);
+    }
+    all.iter().filter(|one| counted.contains(&one.pid)).map(|one| one.ticks).sum()
 }
 
 fn next(before: Option<Look>, ticks: u64, at: Timestamp) -> Look {
@@ -108,11 +144,22 @@ mod tests {
     }
 
     #[test]
-    fn processes_are_counted_by_their_group() {
+    fn processes_are_counted_by_their_group_and_their_parents() {
         let stat = "7 (a) b) S 1 5 7 0 -1 4194560 1 0 0 0 10 20 3 4 20 0 1 0 4711 0 0";
-        assert_eq!(spent(stat), Some((5, 37)));
-        assert_eq!(spent("7 (a) S 1"), None);
-        assert_eq!(spent(""), None);
+        let spent = Spent::parse(stat).unwrap();
+        assert_eq!((spent.pid, spent.parent, spent.group, spent.ticks), (7, 1, 5, 37));
+        assert!(Spent::parse("7 (a) S 1").is_none());
+        assert!(Spent::parse("").is_none());
+        let spent = |pid, parent, group, ticks| Spent { pid, parent, group, ticks };
+        let all = [
+            spent(9, 8, 9, 1000),
+            spent(8, 5, 8, 100),
+            spent(5, 1, 5, 1),
+            spent(6, 1, 5, 10),
+            spent(7, 1, 7, 10_000),
+        ];
+        assert_eq!(sum(&all, &[5]), 1111);
+        assert_eq!(sum(&all, &[4]), 0);
     }
 
     #[test]

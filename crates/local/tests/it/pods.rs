@@ -1,6 +1,7 @@
 //! Pods as real processes: the API and the node in this process, `sh` as most images and `program` as
 //! the others.
 
+mod autoscaling;
 mod ends;
 mod jobs;
 mod node;
