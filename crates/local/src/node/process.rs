@@ -30,6 +30,7 @@ use tokio::{
 use super::{
     processes::{self, MARK},
     record::Identity,
+    users::User,
 };
 
 /// A waiter does next to nothing.
@@ -46,6 +47,8 @@ pub struct Launch {
     /// All of it: nothing is inherited.
     pub env: BTreeMap<String, String>,
     pub dir: PathBuf,
+    /// `None` for whoever runs the node.
+    pub user: Option<User>,
 }
 
 /// A run in its course.
@@ -96,7 +99,12 @@ pub fn start(launch: &Launch, token: &str) -> io::Result<Running> {
 
 /// `after` is told the token when the process and its group have ended.
 fn start_with(launch: &Launch, token: String, after: fn(&str)) -> io::Result<Running> {
-    let mut child = Command::new(&launch.program)
+    let mut command = Command::new(&launch.program);
+    if let Some(User { uid, gid }) = launch.user {
+        // With this all other groups of ours are given up, too.
+        command.uid(uid).gid(gid);
+    }
+    let mut child = command
         .args(&launch.args)
         .env_clear()
         .envs(&launch.env)

@@ -9,3 +9,4 @@ mod probes;
 mod program;
 mod recovery;
 mod starts;
+mod users;
