@@ -2,6 +2,7 @@
 //! the others.
 
 mod autoscaling;
+mod disk;
 mod ends;
 mod jobs;
 mod node;
