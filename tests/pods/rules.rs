@@ -21,6 +21,10 @@ match = "local/server:*"
 argv = ["{bin}/stand-in", "server", "--host", "{podIP}"]
 
 [[image]]
+match = "local/client:*"
+argv = ["{bin}/stand-in", "client", "--host", "{podIP}"]
+
+[[image]]
 match = "local/shell:*"
 argv = ["/bin/bash", "-c"]
 

@@ -30,11 +30,22 @@ const LAST: &str = "Ctrl-C or ";
 pub(crate) struct World {
     folder: TempDir,
     windlass: PathBuf,
+    /// Whom it is run as, if that is somebody else.
+    user: Option<u32>,
 }
 
 impl World {
     /// With these rules for images, in which `{bin}` is the folder of `stand-in` and `kit`.
     pub(crate) fn new(rules: &str) -> Self {
+        Self::of(rules, geteuid().is_root().then_some(NOBODY))
+    }
+
+    /// The same, run by whoever runs the tests, and be it root.
+    pub(crate) fn of_root(rules: &str) -> Self {
+        Self::of(rules, None)
+    }
+
+    fn of(rules: &str, user: Option<u32>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         for name in ["home", "tmp", "state", "bin", "models"] {
@@ -49,12 +60,12 @@ impl World {
         let rules = rules.replace("{bin}", at("bin").to_str().unwrap());
         fs::write(at("state/images.toml"), rules).unwrap();
         fs::set_permissions(at("state"), PermissionsExt::from_mode(0o700)).unwrap();
-        if geteuid().is_root() {
+        if user.is_some() {
             for name in ["", "home", "tmp", "state", "state/images.toml", "models"] {
-                chown(at(name), Some(NOBODY), Some(NOBODY)).unwrap();
+                chown(at(name), user, user).unwrap();
             }
         }
-        Self { folder, windlass }
+        Self { folder, windlass, user }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -67,7 +78,18 @@ impl World {
 
     /// Until it says that it is up.
     pub(crate) fn up<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Up {
-        let mut command = Command::new(&self.windlass);
+        self.start(Command::new(&self.windlass), arguments)
+    }
+
+    /// The same in a control group.
+    pub(crate) fn up_in(&self, group: &Path) -> Up {
+        let mut command = Command::new("sh");
+        let script = "echo $$ > \"$0/cgroup.procs\" && exec \"$@\"";
+        command.args(["-c", script]).arg(group).arg(&self.windlass);
+        self.start::<&str>(command, &[])
+    }
+
+    fn start<S: AsRef<OsStr>>(&self, mut command: Command, arguments: &[S]) -> Up {
         command
             .args(["up", "--dir"])
             .arg(self.state())
@@ -78,8 +100,8 @@ impl World {
             .env("TMPDIR", self.path("tmp"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
-        if geteuid().is_root() {
-            command.uid(NOBODY).gid(NOBODY);
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
         }
         let log = self.path("log");
         let errors = File::options().create(true).append(true).open(&log).unwrap();
@@ -148,6 +170,10 @@ impl Up {
             address.split(',').next()?.parse().ok()
         });
         address.unwrap_or_else(|| panic!("no gateway: {:?}", self.said))
+    }
+
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
     }
 
     pub(crate) async fn client(&self) -> Client {

@@ -3,7 +3,7 @@
 //! A scenario that cannot run says so aloud and in the file that `WINDLASS_TEST_NOTES` names, by which
 //! `cargo xtask test` counts it as what it is: not passed.
 
-use std::{fs::OpenOptions, io::Write};
+use std::{fs::OpenOptions, io::Write, path::PathBuf};
 
 /// Where scenarios run. Their source is built once for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +51,20 @@ pub(crate) fn met(tier: Tier, needs: &[Need]) -> bool {
     missing.as_deref().map(note).is_none()
 }
 
+/// The real kubectl, for tests beside the scenarios; says aloud that it is missing.
+pub fn kubectl() -> Option<PathBuf> {
+    match xtask::cluster::find_kubectl() {
+        Ok(found) => Some(found),
+        Err(reason) if xtask::test::required("real-api") => panic!("{reason:#}"),
+        Err(reason) => {
+            note(&format!("{reason:#}"));
+            None
+        }
+    }
+}
+
 /// Says that this test does not run, and why.
-pub(crate) fn note(reason: &str) {
+pub fn note(reason: &str) {
     eprintln!("skipped: {reason}");
     let Ok(path) = std::env::var("WINDLASS_TEST_NOTES") else { return };
     let thread = std::thread::current();

@@ -5,6 +5,7 @@
 //!
 //! - `server`: vLLM, zerfoo, a runtime of KServe; also what they do besides serving
 //! - `picker`: an endpoint picker, as far as its probes and metrics go
+//! - `client`: asks the API who it is and what it may read
 //! - `sidecar`: hands requests on to the server of its pod
 //! - under the name `kit`: the packer of models
 #![allow(
@@ -15,6 +16,7 @@
 
 mod answers;
 mod arguments;
+mod client;
 mod kit;
 mod picker;
 mod server;
@@ -51,6 +53,7 @@ async fn play(role: &str, arguments: &Arguments) -> Outcome {
     match role {
         "server" => server::run(arguments, told_to_stop()?).await,
         "picker" => picker::run(arguments, told_to_stop()?).await,
+        "client" => client::run(arguments).await,
         "sidecar" => sidecar::run(arguments, told_to_stop()?).await,
         _ => Err(format!("{role} cannot be played").into()),
     }

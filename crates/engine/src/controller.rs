@@ -15,6 +15,7 @@ use futures::FutureExt;
 use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::Client;
 use tokio::{
+    sync::Mutex,
     task::{AbortHandle, JoinSet},
     time::Instant,
 };
@@ -63,8 +64,8 @@ pub struct Runtime {
 pub struct Controller<D: Domain> {
     shared: Arc<Shared<D>>,
     handles: Vec<AbortHandle>,
-    /// Held for its end: dropping it ends the watches.
-    _watches: JoinSet<()>,
+    /// Dropping it ends the watches.
+    watches: Mutex<JoinSet<()>>,
 }
 
 struct Shared<D: Domain> {
@@ -104,7 +105,7 @@ impl<D: Domain> Controller<D> {
             let selector = (watch.whose == Whose::Ours).then(|| selector.clone());
             handles.push(tasks.spawn(shared.clone().keep_watching(watch, selector)));
         }
-        Self { shared, handles, _watches: tasks }
+        Self { shared, handles, watches: Mutex::new(tasks) }
     }
 
     pub fn is_synced(&self) -> bool {
@@ -126,6 +127,11 @@ impl<D: Domain> Controller<D> {
             workers.spawn(self.shared.clone().worker(stop.clone()));
         }
         while workers.join_next().await.is_some() {}
+    }
+
+    /// Ends the watches and waits until none of them asks for anything any more.
+    pub async fn end(&self) {
+        self.watches.lock().await.shutdown().await;
     }
 }
 

@@ -28,6 +28,7 @@ pub mod services;
 pub mod sources;
 pub mod translate;
 pub mod usage;
+pub mod users;
 pub mod volumes;
 mod worker;
 

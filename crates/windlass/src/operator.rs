@@ -127,6 +127,8 @@ async fn control(setup: Setup) {
     };
     let leases = leases.map(|all| Leases(all.into_iter().map(election).collect()));
     lead(&controllers, leases, &metrics, &stop).await;
+    // Whoever has started this may end the API next, and no watch should complain of that.
+    join_all(controllers.iter().map(|controller| controller.end())).await;
     tracing::info!("operator stops");
 }
 
@@ -202,6 +204,7 @@ trait Running: Send + Sync {
     fn is_alive(&self) -> bool;
     fn is_synced(&self) -> bool;
     fn work(&self, stop: CancellationToken) -> BoxFuture<'_, ()>;
+    fn end(&self) -> BoxFuture<'_, ()>;
 }
 
 struct Vitals {
@@ -234,6 +237,10 @@ impl<D: Domain> Running for Controller<D> {
 
     fn work(&self, stop: CancellationToken) -> BoxFuture<'_, ()> {
         Box::pin(Controller::work(self, stop))
+    }
+
+    fn end(&self) -> BoxFuture<'_, ()> {
+        Box::pin(Controller::end(self))
     }
 }
 

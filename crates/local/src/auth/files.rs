@@ -39,7 +39,8 @@ pub fn private_dir(dir: &Path) -> Result<(), Error> {
     if !meta.is_dir() {
         return Err(Error::NotDirectory(dir.to_owned()));
     }
-    if meta.permissions().mode() & 0o077 != 0 {
+    // Users of pods may come through it.
+    if meta.permissions().mode() & 0o066 != 0 {
         return Err(Error::Open(dir.to_owned()));
     }
     Ok(())

@@ -188,6 +188,9 @@ fn a_directory_that_others_can_read_is_refused() {
     private_dir(&own).unwrap();
     fs::set_permissions(&own, fs::Permissions::from_mode(0o750)).unwrap();
     assert!(private_dir(&own).unwrap_err().to_string().contains("can be read by others"));
+    // Users of pods come through, and see nothing.
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o711)).unwrap();
+    private_dir(&own).unwrap();
     let link = dir.path().join("link");
     std::os::unix::fs::symlink(dir.path(), &link).unwrap();
     assert!(private_dir(&link).unwrap_err().to_string().contains("is a symbolic link"));

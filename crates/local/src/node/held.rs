@@ -16,11 +16,16 @@ impl Held {
     /// Whoever has this number now. What is known of it has to be asked again afterwards.
     pub(super) fn of(pid: i32) -> Option<Self> {
         let pid = Pid::from_raw(pid)?;
-        match open(pid) {
+        Self::from(pid, open(pid))
+    }
+
+    /// Only the system's word that there is none counts. An old system, one that does not let us, or
+    /// one without room for another file leaves at least the number.
+    fn from(pid: Pid, opened: Result<Self>) -> Option<Self> {
+        match opened {
             Ok(held) => Some(held),
-            // An old system, or one that does not let us.
-            Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => Some(Self::Number(pid)),
-            Err(_) => None,
+            Err(Errno::SRCH) => None,
+            Err(_) => Some(Self::Number(pid)),
         }
     }
 
@@ -42,4 +47,23 @@ fn open(pid: Pid) -> Result<Held> {
 #[cfg(not(target_os = "linux"))]
 fn open(_: Pid) -> Result<Held> {
     Err(Errno::NOSYS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_gone_only_if_the_system_says_so() {
+        for (error, is_gone) in [
+            (Errno::SRCH, true),
+            (Errno::NOSYS, false),
+            (Errno::PERM, false),
+            (Errno::MFILE, false),
+            (Errno::NFILE, false),
+            (Errno::NOMEM, false),
+        ] {
+            assert_eq!(Held::from(Pid::INIT, Err(error)).is_none(), is_gone, "{error}");
+        }
+    }
 }

@@ -24,6 +24,7 @@ use super::{
     process::Launch,
     sources::Sources,
     translate::Mounts,
+    users::{self, Readers, User},
     volumes::{self, Directories},
 };
 
@@ -87,18 +88,26 @@ impl Shared {
         let pod = &*given.pod;
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let (rule, name) = self.rule(container)?;
-        check_user(pod, container)?;
+        let user = users::of(pod, container, users::may_choose()).map_err(|text| config(&text))?;
         let facts = self.facts(&given.address);
         let of_pod = environment::of_pod(pod, container, &given.sources, &given.services, facts)
             .map_err(|error| config(&error))?;
-        let mounts = volumes::mounts(pod, container, &self.places, &given.directories, &of_pod)
+        let dirs = &given.directories;
+        let mounts = volumes::mounts(pod, container, user, &self.places, dirs, &of_pod)
             .map_err(|error| config(&error))?;
         let create =
             |error: &dyn std::fmt::Display| Refused::Waits(Cause::Create, error.to_string());
-        let kubeconfig = volumes::write_kubeconfig(pod, &mounts, &self.places, self.api)
+        let kubeconfig = volumes::write_kubeconfig(pod, user, &mounts, &self.places, self.api)
             .map_err(|error| create(&error))?;
-        let scratch = self.places.scratch(uid).map_err(|error| create(&error))?;
-        make_dir(&scratch).map_err(|error| create(&format!("{}: {error}", scratch.display())))?;
+        let scratch = self.scratch(uid, user).map_err(|error| create(&error))?;
+        if let Some(user) = user {
+            let used = mounts
+                .iter()
+                .map(|mount| &*mount.real)
+                .chain([&*scratch])
+                .chain(kubeconfig.as_deref());
+            self.open_ways(used, user).map_err(|text| config(&text))?;
+        }
         let ports = ports(container);
         let placeholders = Placeholders {
             windlass: &self.windlass,
@@ -134,12 +143,41 @@ impl Shared {
         let first = words.first().map(String::as_str).unwrap_or_default();
         let program = find_executable(first, path, &dir).map_err(fails)?;
         let image_id = self.executables.id(&program).map_err(fails)?;
-        let mut launch = Launch { program, args: words, env, dir };
+        let mut launch = Launch { program, args: words, env, dir, user };
         match in_sandbox {
             true => sandbox(&mut launch, &mounts, wanted)?,
             false => drop(launch.args.drain(..1)),
         }
         Ok(Ready { launch, image_id, mounts: Arc::new(mounts) })
+    }
+
+    /// Made for who runs there.
+    fn scratch(&self, uid: &str, user: Option<User>) -> Result<PathBuf, String> {
+        let dir = match user {
+            None => self.places.scratch(uid),
+            Some(user) => self.places.scratch_of(uid, user.uid),
+        };
+        let dir = dir.map_err(|error| error.to_string())?;
+        let readers = user.map_or(Readers::Node, Readers::One);
+        let made = make_dir(&dir).and_then(|()| readers.may_fill(&dir));
+        made.map_err(|error| format!("{}: {error}", dir.display()))?;
+        Ok(dir)
+    }
+
+    /// What is ours on the way to files of a pod may be passed by its users.
+    fn open_ways<'a>(
+        &self,
+        paths: impl Iterator<Item = &'a Path>,
+        user: User,
+    ) -> Result<(), String> {
+        let Places { state, runtime } = &self.places;
+        for path in paths {
+            let top = [state, runtime].into_iter().find(|top| path.starts_with(top));
+            if let Some(top) = top {
+                users::open_way(path, top, user)?;
+            }
+        }
+        Ok(())
     }
 
     fn rule(&self, container: &Container) -> Result<(Arc<Rule>, String), Refused> {
@@ -175,23 +213,6 @@ fn sandbox(launch: &mut Launch, mounts: &Mounts, wanted: Option<&str>) -> Result
     launch.args = words.split_off(1);
     launch.program = outer;
     Ok(())
-}
-
-/// A process that would be root although its pod forbids it.
-fn check_user(pod: &Pod, container: &Container) -> Result<(), Refused> {
-    let of_pod = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref());
-    let own = container.security_context.as_ref();
-    let forbidden = own
-        .and_then(|own| own.run_as_non_root)
-        .or_else(|| of_pod.and_then(|context| context.run_as_non_root));
-    if forbidden != Some(true) || !rustix::process::geteuid().is_root() {
-        return Ok(());
-    }
-    let (pod, name) = (super::pod::full_name(pod), &container.name);
-    let text = format!(
-        "container has runAsNonRoot and image will run as root (pod: \"{pod}\", container: {name})"
-    );
-    Err(Refused::Waits(Cause::Config, text))
 }
 
 /// Those with a name, to be filled into rules.

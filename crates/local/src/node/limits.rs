@@ -17,13 +17,13 @@ const ROOT: &str = "/sys/fs/cgroup";
 const OWN: &str = "windlass";
 /// What the names of the groups of runs begin with.
 const RUN: &str = "run-";
-/// For those who were killed to go.
-const PATIENCE: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_millis(5);
 /// In microseconds.
 const PERIOD: i128 = 100_000;
 /// An exit code that says it was killed.
 const KILLED: i32 = 137;
+/// Killed processes leave their group within moments.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// The group beneath which runs have theirs, if there is one.
 #[derive(Debug, Default)]
@@ -131,7 +131,7 @@ impl Drop for Group {
     }
 }
 
-/// Ends everything in a group, which may be gone already.
+/// Ends everything in a group, which may be gone already, and comes back when that is over.
 pub fn end(group: &Path) {
     // Nothing but a group of a run is ever touched.
     let is_run = group.file_name().and_then(|name| name.to_str());
@@ -139,33 +139,37 @@ pub fn end(group: &Path) {
         return;
     }
     let _ = fs::write(group.join("cgroup.kill"), "1");
-    if is_removed(group) {
-        return;
-    }
-    // Who was killed is gone in a moment. If there is no thread to be had, the next start sweeps.
-    let group = group.to_owned();
-    let wait = move || {
-        let until = Instant::now() + PATIENCE;
-        while !is_removed(&group) && Instant::now() < until {
-            thread::sleep(PAUSE);
+    let until = Instant::now() + PATIENCE;
+    // As long as somebody is in it, it cannot be removed.
+    while let Err(error) = remove(group) {
+        if error.kind() == io::ErrorKind::NotFound {
+            return;
         }
-    };
-    let _ = thread::Builder::new().name("limits".into()).spawn(wait);
+        if Instant::now() > until {
+            tracing::warn!(%error, group = %group.display(), "cannot remove a control group");
+            return;
+        }
+        thread::sleep(PAUSE);
+    }
 }
 
-/// A group with processes in it stays.
-fn is_removed(group: &Path) -> bool {
-    match fs::remove_dir(group) {
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
-        Ok(()) => true,
+/// With the groups that the run has made inside.
+fn remove(group: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(group)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            remove(&entry.path())?;
+        }
     }
+    fs::remove_dir(group)
 }
 
 /// Removes what earlier runs have left.
 fn sweep(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(RUN) {
-            is_removed(&entry.path());
+            // One that is in use stays.
+            let _ = fs::remove_dir(entry.path());
         }
     }
 }
@@ -204,6 +208,70 @@ mod tests {
         ] {
             assert_eq!(text(limits), want, "{limits:?}");
         }
+    }
+
+    #[test]
+    fn a_run_has_a_group_with_its_limits() {
+        let dir = tempfile::tempdir().unwrap();
+        let limits = Limits(Some(dir.path().to_owned()));
+        let group = limits.group("7", &container(&[("memory", "1Ki"), ("cpu", "2")])).unwrap();
+        group.add(4711).unwrap();
+        for (file, want) in [
+            ("memory.max", "1024"),
+            ("memory.oom.group", "1"),
+            ("cpu.max", "200000 100000"),
+            ("cgroup.procs", "4711"),
+        ] {
+            let found = fs::read_to_string(dir.path().join("run-7").join(file)).unwrap();
+            assert_eq!(found, want, "{file}");
+        }
+        assert!(limits.group("7", &container(&[])).is_none(), "it is there already");
+        assert!(Limits(None).group("7", &container(&[])).is_none());
+    }
+
+    /// A group of version 2 for a test; `None` says aloud that there can be none.
+    fn real_group() -> Option<PathBuf> {
+        let roots = [ROOT, "/sys/fs/cgroup/unified"].map(Path::new);
+        let root = roots.into_iter().find(|root| root.join("cgroup.controllers").exists());
+        let dir = root.map(|root| root.join(format!("windlass-test-{}", std::process::id())));
+        let made = dir.filter(|dir| fs::create_dir(dir).is_ok());
+        if made.is_none() {
+            #[allow(clippy::print_stderr, reason = "who runs the tests should know")]
+            {
+                eprintln!("skipped: no writable control groups of version 2");
+            }
+        }
+        made
+    }
+
+    #[test]
+    fn the_end_of_a_group_leaves_nothing_of_it() {
+        let Some(dir) = real_group() else { return };
+        let group = Group(dir.join("run-1"));
+        fs::create_dir_all(group.path().join("inside")).unwrap();
+        // Its child leaves the group of processes, and knows nothing of it.
+        let script = "read go; env -i setsid sleep 4711 & exec sleep 4712";
+        let mut shell = std::process::Command::new("sh");
+        let mut child =
+            shell.args(["-c", script]).stdin(std::process::Stdio::piped()).spawn().unwrap();
+        group.add(child.id().try_into().unwrap()).unwrap();
+        io::Write::write_all(&mut child.stdin.take().unwrap(), b"\n").unwrap();
+        let until = Instant::now() + Duration::from_secs(10);
+        let members = || fs::read_to_string(group.path().join("cgroup.procs")).unwrap();
+        while members().lines().count() < 2 {
+            assert!(Instant::now() < until, "{}", members());
+            thread::yield_now();
+        }
+        let members: Vec<String> = members().lines().map(str::to_owned).collect();
+        let path = group.path().to_owned();
+        drop(group);
+        assert!(!path.exists());
+        child.wait().unwrap();
+        let alive = |pid: &&String| {
+            fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
+        };
+        assert_eq!(members.iter().filter(alive).count(), 0, "{members:?}");
+        fs::remove_dir(dir).unwrap();
     }
 
     #[test]

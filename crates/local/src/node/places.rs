@@ -67,6 +67,11 @@ impl Places {
         Ok(self.pod(uid)?.join("scratch"))
     }
 
+    /// The same for processes of another user.
+    pub fn scratch_of(&self, uid: &str, user: u32) -> Result<PathBuf, Unsafe> {
+        Ok(self.pod(uid)?.join(format!("scratch-{user}")))
+    }
+
     /// The logs of a container, one file or two for each run.
     pub fn logs(&self, uid: &str, container: &str) -> Result<PathBuf, Unsafe> {
         Ok(self.pod(uid)?.join("logs").join(plain(container)?))

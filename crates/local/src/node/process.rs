@@ -32,6 +32,7 @@ use super::{
     bubblewrap,
     processes::{self, MARK},
     record::Identity,
+    users::User,
 };
 
 /// A waiter does next to nothing.
@@ -50,6 +51,8 @@ pub struct Launch {
     /// All of it: nothing is inherited.
     pub env: BTreeMap<String, String>,
     pub dir: PathBuf,
+    /// `None` for whoever runs the node.
+    pub user: Option<User>,
 }
 
 /// A run in its course.
@@ -113,7 +116,12 @@ enum After {
 }
 
 fn start_with(launch: &Launch, token: String, after: After) -> io::Result<Running> {
-    let mut child = Command::new(&launch.program)
+    let mut command = Command::new(&launch.program);
+    if let Some(User { uid, gid }) = launch.user {
+        // With this all other groups of ours are given up, too.
+        command.uid(uid).gid(gid);
+    }
+    let mut child = command
         .args(&launch.args)
         .env_clear()
         .envs(&launch.env)

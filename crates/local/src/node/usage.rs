@@ -1,7 +1,7 @@
 //! What pods use of the processor, measured when somebody asks.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     sync::{Mutex, PoisonError},
 };
@@ -15,7 +15,6 @@ use crate::controllers::{Sample, Usage};
 const TICKS: i64 = 100;
 /// A shorter time says little.
 const SHORTEST: SignedDuration = SignedDuration::from_secs(1);
-
 /// Who has not been asked about for so long is gone, or nobody cares.
 const FORGOTTEN: SignedDuration = SignedDuration::from_mins(10);
 
@@ -34,11 +33,11 @@ struct Seen {
     machine: Option<Machine>,
 }
 
-/// What the groups of processes have used until then.
+/// What all processes have used until then.
 #[derive(Debug)]
 struct Machine {
     at: Timestamp,
-    ticks: BTreeMap<i32, u64>,
+    all: Vec<Spent>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +61,7 @@ impl Meter {
         Self { places, seen: Mutex::default() }
     }
 
-    /// Those of the pod's runs that go on.
+    /// Of the pod's runs that go on.
     fn groups(&self, uid: &str) -> Vec<i32> {
         let dir = self.places.pod(uid).ok();
         let Some(records) = dir.and_then(|dir| Records::read(&dir).ok()) else { return Vec::new() };
@@ -79,7 +78,7 @@ impl Seen {
         uid: &str,
         groups: &[i32],
         now: Timestamp,
-        read: impl FnOnce() -> BTreeMap<i32, u64>,
+        read: impl FnOnce() -> Vec<Spent>,
     ) -> Option<Sample> {
         if groups.is_empty() {
             self.looks.remove(uid);
@@ -92,8 +91,8 @@ impl Seen {
         if fresh.is_none() {
             self.looks.retain(|_, look| now.duration_since(look.at) < FORGOTTEN);
         }
-        let machine = fresh.unwrap_or_else(|| Machine { at: now, ticks: read() });
-        let ticks = groups.iter().filter_map(|group| machine.ticks.get(group)).sum();
+        let machine = fresh.unwrap_or_else(|| Machine { at: now, all: read() });
+        let ticks = sum(&machine.all, groups);
         let look = next(self.looks.get(uid).copied(), ticks, machine.at);
         self.machine = Some(machine);
         self.looks.insert(uid.to_owned(), look);
@@ -101,25 +100,53 @@ impl Seen {
     }
 }
 
-/// What each group of processes of this machine has used.
-fn machine() -> BTreeMap<i32, u64> {
+/// Every process of this machine.
+fn machine() -> Vec<Spent> {
     let all = fs::read_dir("/proc").into_iter().flatten();
     let stats = all.filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("stat")).ok());
-    let mut ticks = BTreeMap::new();
-    for (group, spent) in stats.filter_map(|stat| spent(&stat)) {
-        let sum: &mut u64 = ticks.entry(group).or_default();
-        *sum = sum.saturating_add(spent);
-    }
-    ticks
+    stats.filter_map(|stat| Spent::parse(&stat)).collect()
 }
 
-/// The group of a process, and what it and its ended children have used.
-fn spent(stat: &str) -> Option<(i32, u64)> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-    let group = fields.get(2)?.parse().ok()?;
-    let ticks = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
-    Some((group, ticks))
+/// What a process and its ended children have used.
+#[derive(Debug)]
+struct Spent {
+    pid: i32,
+    parent: i32,
+    group: i32,
+    ticks: u64,
+}
+
+impl Spent {
+    /// The second field is a name in parentheses, which may hold anything.
+    fn parse(stat: &str) -> Option<Self> {
+        let (first, rest) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let number = |at: usize| fields.get(at)?.parse().ok();
+        let ticks = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok());
+        Some(Self {
+            pid: first.split_ascii_whitespace().next()?.parse().ok()?,
+            parent: number(1)?,
+            group: number(2)?,
+            ticks: ticks.sum(),
+        })
+    }
+}
+
+/// Of the members of the groups and all that descend from them.
+fn sum(all: &[Spent], groups: &[i32]) -> u64 {
+    let mut counted: BTreeSet<i32> = BTreeSet::new();
+    loop {
+        let is_new = |one: &&Spent| {
+            !counted.contains(&one.pid)
+                && (groups.contains(&one.group) || counted.contains(&one.parent))
+        };
+        let found: Vec<i32> = all.iter().filter(is_new).map(|one| one.pid).collect();
+        if found.is_empty() {
+            break;
+        }
+        counted.extend(found);
+    }
+    all.iter().filter(|one| counted.contains(&one.pid)).map(|one| one.ticks).sum()
 }
 
 fn next(before: Option<Look>, ticks: u64, at: Timestamp) -> Look {
@@ -153,11 +180,22 @@ mod tests {
     }
 
     #[test]
-    fn processes_are_counted_by_their_group() {
+    fn processes_are_counted_by_their_group_and_their_parents() {
         let stat = "7 (a) b) S 1 5 7 0 -1 4194560 1 0 0 0 10 20 3 4 20 0 1 0 4711 0 0";
-        assert_eq!(spent(stat), Some((5, 37)));
-        assert_eq!(spent("7 (a) S 1"), None);
-        assert_eq!(spent(""), None);
+        let spent = Spent::parse(stat).unwrap();
+        assert_eq!((spent.pid, spent.parent, spent.group, spent.ticks), (7, 1, 5, 37));
+        assert!(Spent::parse("7 (a) S 1").is_none());
+        assert!(Spent::parse("").is_none());
+        let spent = |pid, parent, group, ticks| Spent { pid, parent, group, ticks };
+        let all = [
+            spent(9, 8, 9, 1000),
+            spent(8, 5, 8, 100),
+            spent(5, 1, 5, 1),
+            spent(6, 1, 5, 10),
+            spent(7, 1, 7, 10_000),
+        ];
+        assert_eq!(sum(&all, &[5]), 1111);
+        assert_eq!(sum(&all, &[4]), 0);
     }
 
     #[test]
@@ -169,7 +207,8 @@ mod tests {
             let at = start + SignedDuration::from_millis(millis);
             let read = || {
                 reads.set(reads.get() + 1);
-                BTreeMap::from([(1, 100 * reads.get()), (2, 50 * reads.get()), (3, 7)])
+                let spent = |pid, ticks| Spent { pid, parent: 0, group: pid, ticks };
+                vec![spent(1, 100 * reads.get()), spent(2, 50 * reads.get()), spent(3, 7)]
             };
             let used = seen.measure(uid, groups, at, read).map(|sample| sample.milli);
             (used, reads.get(), seen.looks.len())

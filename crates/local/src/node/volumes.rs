@@ -17,7 +17,7 @@ use std::{
     collections::BTreeMap,
     fs::{self, DirBuilder, OpenOptions},
     io,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, lchown},
     path::{Path, PathBuf},
 };
 
@@ -33,6 +33,7 @@ use super::{
     places::{Places, Unsafe, plain},
     sources::{Sources, mounted_volumes},
     translate::{Mount, Mounts},
+    users::{self, Readers, User},
 };
 
 /// Where the last words of a container go unless it says otherwise.
@@ -77,19 +78,25 @@ fn set_up_one(
     facts: Facts<'_>,
     now: Timestamp,
 ) -> Result<PathBuf, String> {
+    let readers = Readers::of(pod, &volume.name, users::may_choose());
     if let Some(source) = &volume.host_path {
         return host::path(source);
     }
     if let Some(source) = &volume.persistent_volume_claim {
-        return host::claimed(&source.claim_name, sources, places);
+        return host::claimed(&source.claim_name, sources, places, readers);
     }
     let dir = directory(volume, pod, places).map_err(|error| error.to_string())?;
-    let private = is_private(volume);
     if is_written(volume) {
+        let private = is_private(volume);
+        if private && readers == Readers::Everybody {
+            return Err("containers of different users share it: set fsGroup for them".into());
+        }
         let payload = payload::of(volume, pod, sources, facts)?;
-        atomic::write(&dir, &payload, private, now).map_err(|error| told(&dir, &error))?;
+        let how = atomic::How { private, readers };
+        atomic::write(&dir, &payload, how, now).map_err(|error| told(&dir, &error))?;
     } else if volume.empty_dir.is_some() {
-        make_dir(&dir).map_err(|error| told(&dir, &error))?;
+        let made = make_dir(&dir).and_then(|()| readers.may_fill(&dir));
+        made.map_err(|error| told(&dir, &error))?;
     } else {
         return Err("this kind of volume is not supported on a local node".into());
     }
@@ -125,17 +132,18 @@ fn base(volume: &Volume, pod: &Pod, places: &Places) -> Result<PathBuf, Unsafe> 
 }
 
 /// What a container sees of the volumes, its last words included, whose file is made anew. To be
-/// called before each start; `variables` are those of the pod.
+/// called before each start; `variables` are those of the pod, and `user` runs the container.
 ///
 /// The error is `CreateContainerConfigError`.
 pub fn mounts(
     pod: &Pod,
     container: &Container,
+    user: Option<User>,
     places: &Places,
     directories: &Directories,
     variables: &Variables,
 ) -> Result<Mounts, environment::Error> {
-    let mut mounts = vec![last_words(pod, container, places).map_err(environment::Error)?];
+    let mut mounts = vec![last_words(pod, container, user, places).map_err(environment::Error)?];
     for (at, mount) in container.volume_mounts.iter().flatten().enumerate() {
         let (volume, dir) = mounted(pod, &mount.name, directories).ok_or_else(|| {
             let (name, container) = (&mount.name, &container.name);
@@ -146,7 +154,7 @@ pub fn mounts(
         let sub = sub_path(mount, variables)?;
         let real = match &*sub {
             "" => dir.clone(),
-            sub => part_of(volume, dir, pod, container, at, sub, places)
+            sub => part_of(volume, dir, pod, (container, user), at, sub, places)
                 .map_err(|error| refused(error, mount, container))?,
         };
         let claim = volume.persistent_volume_claim.as_ref().and_then(|claim| claim.read_only);
@@ -206,23 +214,30 @@ fn part_of(
     volume: &Volume,
     dir: &Path,
     pod: &Pod,
-    container: &Container,
+    (container, user): (&Container, Option<User>),
     at: usize,
     sub: &str,
     places: &Places,
 ) -> Result<PathBuf, subpath::Error> {
-    let part = subpath::beneath(dir, sub)?;
+    let readers = user.map_or(Readers::Node, Readers::One);
+    let part = subpath::beneath(dir, sub, readers)?;
     if !is_written(volume) {
         return Ok(part);
     }
     let unsafe_name = |error: Unsafe| subpath::Error::Disk(error.to_string());
     let copies = base(volume, pod, places).map_err(unsafe_name)?.join("parts");
     let copy = copies.join(plain(&container.name).map_err(unsafe_name)?).join(at.to_string());
-    subpath::copy(&part, &copy).map_err(|error| subpath::Error::Disk(told(&copy, &error)))?;
+    subpath::copy(&part, &copy, readers)
+        .map_err(|error| subpath::Error::Disk(told(&copy, &error)))?;
     Ok(copy)
 }
 
-fn last_words(pod: &Pod, container: &Container, places: &Places) -> Result<Mount, String> {
+fn last_words(
+    pod: &Pod,
+    container: &Container,
+    user: Option<User>,
+    places: &Places,
+) -> Result<Mount, String> {
     let uid = pod.metadata.uid.as_deref().unwrap_or_default();
     let real = places.last_words(uid, &container.name).map_err(|error| error.to_string())?;
     let fresh = || {
@@ -233,7 +248,8 @@ fn last_words(pod: &Pod, container: &Container, places: &Places) -> Result<Mount
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&real)
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&real)?;
+        user.map_or(Ok(()), |user| lchown(&real, Some(user.uid), Some(user.gid)))
     };
     fresh().map_err(|error: io::Error| told(&real, &error))?;
     let path = container.termination_message_path.clone().filter(|path| !path.is_empty());

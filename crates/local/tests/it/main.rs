@@ -16,7 +16,7 @@
 //! - `services`, `autoscaling`, `claims`, `binding`, `kserve`: what controllers do about objects
 
 // All of this runs only inside tests, where failing loudly is the point.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 mod api;
 mod autoscaling;

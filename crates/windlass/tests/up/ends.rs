@@ -36,7 +36,7 @@ async fn until_lives(world: &World, word: &str) {
 }
 
 /// Waits for the phase.
-async fn reached(pods: &Api<Pod>, name: &str, phase: &str) -> Pod {
+pub(crate) async fn reached(pods: &Api<Pod>, name: &str, phase: &str) -> Pod {
     until("phase", || async {
         let pod = pods.get(name).await.map_err(|error| error.to_string())?;
         let found = pod.status.as_ref().and_then(|status| status.phase.as_deref());
@@ -45,7 +45,7 @@ async fn reached(pods: &Api<Pod>, name: &str, phase: &str) -> Pod {
     .await
 }
 
-async fn log_of(pods: &Api<Pod>, name: &str) -> String {
+pub(crate) async fn log_of(pods: &Api<Pod>, name: &str) -> String {
     pods.logs(name, &kube::api::LogParams::default()).await.unwrap()
 }
 

@@ -153,7 +153,7 @@ async fn what_was_answered_survives_a_kill_and_clients_find_it_again() {
 }
 
 /// Half a megabyte.
-fn large(name: &str) -> ConfigMap {
+pub(crate) fn large(name: &str) -> ConfigMap {
     let data = [("k".to_owned(), "x".repeat(500_000))];
     ConfigMap {
         metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },

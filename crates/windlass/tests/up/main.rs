@@ -1,6 +1,7 @@
 //! `windlass up` and `windlass down` as a user has them: processes, their files, and a client that
 //! knows nothing but the kubeconfig.
 //!
+//! - `disk`: one without room
 //! - `ends`: pods and directories that are left, and who is in a hurry
 //! - `lifecycle`: start, second start, end, what is left
 //! - `refused`: directories, ports and stores that cannot be used
@@ -13,10 +14,12 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stderr,
     reason = "helpers of tests; clippy exempts only the test functions themselves"
 )]
 
 mod backend;
+mod disk;
 mod ends;
 mod gateway;
 mod lifecycle;

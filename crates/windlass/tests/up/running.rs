@@ -15,7 +15,7 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, geteuid, kill_process, prlimit};
 use tempfile::TempDir;
 
 use crate::{
@@ -90,6 +90,33 @@ impl World {
         let mut command = self.in_world(Command::new("bash"));
         command.args(["-c", &script]);
         self.start(command)
+    }
+
+    /// The same on a disk of this many mebibytes that nobody else sees, and where we can: says aloud if
+    /// the system does not let us have one.
+    pub(crate) fn up_on_disk(&self, size: u32, arguments: &[&str]) -> Option<(Up, PathBuf)> {
+        let dir = self.path("disk");
+        fs::create_dir(&dir).unwrap();
+        let command = |program: &str| {
+            let mut command = self.in_world(Command::new("unshare"));
+            command.arg("--mount");
+            if !geteuid().is_root() {
+                command.arg("--map-root-user");
+            }
+            let script =
+                format!("mount -t tmpfs -o size={size}m,mode=700 small \"$0\" && exec \"$@\"");
+            command.args(["--", "sh", "-c", &script]).arg(&dir).arg(program);
+            command
+        };
+        if !command("true").output().is_ok_and(|done| done.status.success()) {
+            eprintln!("skipped: this system lets us have no disk of our own (unshare, mount)");
+            return None;
+        }
+        let mut command = command(env!("CARGO_BIN_EXE_windlass"));
+        command.args(["up", "--dir"]).arg(&dir).args(arguments);
+        let up = self.start(command);
+        let seen = format!("/proc/{}/root{}", up.id(), dir.display());
+        Some((up, seen.into()))
     }
 
     /// The same, started by somebody who does not want to know of the ends of children.
@@ -169,7 +196,11 @@ impl Up {
     }
 
     pub(crate) async fn client(&self) -> Client {
-        client(&self.kubeconfig(), |_| {}).await
+        let file = self.kubeconfig();
+        // On a disk of its own it is seen only through the process.
+        let within = format!("/proc/{}/root{}", self.id(), file.display());
+        let file = if file.exists() { file } else { within.into() };
+        client(&file, |_| {}).await
     }
 
     pub(crate) fn kill(mut self) {

@@ -7,7 +7,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs::{self, DirBuilder, OpenOptions, Permissions},
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown, symlink},
     path::Path,
 };
 
@@ -16,25 +16,31 @@ use jiff::Timestamp;
 use super::{
     make_dir,
     payload::{File, Payload},
+    removal::remove_all,
 };
+use crate::node::users::Readers;
 
 const DATA: &str = "..data";
 const DATA_TO_BE: &str = "..data_tmp";
 
-/// Makes the directory hold `payload` and nothing else; whether that changed anything. Private files
-/// can be read by the owner, and nothing more.
-pub(super) fn write(
-    dir: &Path,
-    payload: &Payload,
-    private: bool,
-    now: Timestamp,
-) -> io::Result<bool> {
+/// Who may read the files.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    /// They can be read by the owner, and nothing more.
+    pub(super) private: bool,
+    pub(super) readers: Readers,
+}
+
+/// Makes the directory hold `payload` and nothing else; whether that changed anything.
+pub(super) fn write(dir: &Path, payload: &Payload, how: How, now: Timestamp) -> io::Result<bool> {
     make_dir(dir)?;
+    how.readers.may_list(dir)?;
+    let mode = |file| how.readers.may_read(mode(file, how.private)).2;
     let payload: BTreeMap<&str, (&File, u32)> =
-        payload.iter().map(|(path, file)| (&**path, (file, mode(file, private)))).collect();
+        payload.iter().map(|(path, file)| (&**path, (file, mode(file)))).collect();
     let changed = !holds(&dir.join(DATA), &payload)?;
     if changed {
-        let fresh = fill(dir, &payload, now)?;
+        let fresh = fill(dir, &payload, how.readers, now)?;
         turn(dir, DATA, DATA_TO_BE, Path::new(&fresh))?;
     }
     show(dir, &payload)?;
@@ -84,7 +90,12 @@ fn walk(dir: &Path, prefix: &str, found: &mut BTreeSet<String>) -> io::Result<()
 }
 
 /// Writes the files into a new directory; its name.
-fn fill(dir: &Path, payload: &BTreeMap<&str, (&File, u32)>, now: Timestamp) -> io::Result<String> {
+fn fill(
+    dir: &Path,
+    payload: &BTreeMap<&str, (&File, u32)>,
+    readers: Readers,
+    now: Timestamp,
+) -> io::Result<String> {
     let time = now.strftime("..%Y_%m_%d_%H_%M_%S.%9f").to_string();
     let mut name = time.clone();
     let mut tries = 0;
@@ -96,16 +107,32 @@ fn fill(dir: &Path, payload: &BTreeMap<&str, (&File, u32)>, now: Timestamp) -> i
         tries += 1;
         name = format!("{time}{tries}");
     }
+    let fresh = dir.join(&name);
+    // A full disk should not fill with halves of what does not fit.
+    fill_in(&fresh, payload, readers).inspect_err(|_| drop(remove_all(&fresh)))?;
+    Ok(name)
+}
+
+fn fill_in(
+    fresh: &Path,
+    payload: &BTreeMap<&str, (&File, u32)>,
+    readers: Readers,
+) -> io::Result<()> {
+    readers.may_list(fresh)?;
     for (path, (file, mode)) in payload {
-        let to = dir.join(&name).join(path);
+        let to = fresh.join(path);
+        let parents = to.ancestors().skip(1).take_while(|parent| *parent != fresh);
         if let Some(parent) = to.parent() {
             make_dir(parent)?;
         }
+        parents.map(|parent| readers.may_list(parent)).collect::<io::Result<()>>()?;
         let mut made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&to)?;
         made.write_all(&file.bytes)?;
         made.set_permissions(Permissions::from_mode(*mode))?;
+        let (uid, gid, _) = readers.may_read(*mode);
+        fchown(&made, uid, gid)?;
     }
-    Ok(name)
+    Ok(())
 }
 
 /// Puts a link in place, over whatever else was there.
@@ -141,7 +168,7 @@ fn clean(dir: &Path) -> io::Result<()> {
         let is_dir = entry.file_type()?.is_dir();
         let name = name.to_string_lossy();
         if is_dir && name.starts_with("..") && *name != *current.to_string_lossy() {
-            super::removal::remove_all(&path)?;
+            remove_all(&path)?;
         } else if fs::read_link(&path).is_ok_and(|to| to.starts_with(DATA))
             && fs::symlink_metadata(dir.join(DATA).join(&*name)).is_err()
         {

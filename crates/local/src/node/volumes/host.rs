@@ -9,7 +9,7 @@ use std::{
 use k8s_openapi::api::core::v1::{HostPathVolumeSource, PersistentVolume, PersistentVolumeClaim};
 
 use super::{make_dir, told};
-use crate::node::{places::Places, sources::Sources};
+use crate::node::{places::Places, sources::Sources, users::Readers};
 
 /// A path of the machine, checked and made as its type says.
 pub(super) fn path(source: &HostPathVolumeSource) -> Result<PathBuf, String> {
@@ -49,7 +49,12 @@ pub(super) fn path(source: &HostPathVolumeSource) -> Result<PathBuf, String> {
 }
 
 /// The directory behind a claim. Ours are made when they are first used.
-pub(super) fn claimed(name: &str, sources: &Sources, places: &Places) -> Result<PathBuf, String> {
+pub(super) fn claimed(
+    name: &str,
+    sources: &Sources,
+    places: &Places,
+    readers: Readers,
+) -> Result<PathBuf, String> {
     let found = sources.claims.get(name);
     let missing = || format!("persistentvolumeclaim {name:?} not found");
     let found = found.ok_or_else(missing)?;
@@ -63,7 +68,8 @@ pub(super) fn claimed(name: &str, sources: &Sources, places: &Places) -> Result<
         .ok_or_else(|| format!("volume {volume_name:?} has no directory on a local node"))?;
     let own = places.persistent(volume_name).is_ok_and(|own| own == dir);
     if own {
-        make_dir(&dir).map_err(|error| told(&dir, &error))?;
+        let made = make_dir(&dir).and_then(|()| readers.may_fill(&dir));
+        made.map_err(|error| told(&dir, &error))?;
     } else if !dir.is_dir() {
         return Err(format!("path {:?} does not exist", dir.display().to_string()));
     }

@@ -2,10 +2,10 @@
 //! plain process.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::{self, OpenOptions, Permissions},
     io::{self, Write},
     net::SocketAddr,
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use super::make_dir;
-use crate::node::{places::Places, translate::Mounts};
+use crate::node::{places::Places, translate::Mounts, users::User};
 
 /// Where every pod has its token unless it wants none.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -22,6 +22,7 @@ const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// that new ones count.
 pub fn write(
     pod: &Pod,
+    user: Option<User>,
     mounts: &Mounts,
     places: &Places,
     api: SocketAddr,
@@ -37,12 +38,15 @@ pub fn write(
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let text = config(&account, namespace, api).to_string();
     // Another container may be reading it.
-    if fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
-        return Ok(Some(path));
+    if !fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
+        let mut open = OpenOptions::new();
+        open.write(true).create(true).truncate(true).mode(0o600);
+        open.open(&path)?.write_all(text.as_bytes())?;
     }
-    let mut open = OpenOptions::new();
-    open.write(true).create(true).truncate(true).mode(0o600);
-    open.open(&path)?.write_all(text.as_bytes())?;
+    if user.is_some() {
+        // There is no secret in it, and the pod may have several users.
+        fs::set_permissions(&path, Permissions::from_mode(0o644))?;
+    }
     Ok(Some(path))
 }
 

@@ -3,11 +3,12 @@
 use std::{
     fs::{self, DirBuilder, Permissions},
     io,
-    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, PermissionsExt, lchown},
     path::{Component, Path, PathBuf},
 };
 
 use super::{make_dir, removal::remove_all, told};
+use crate::node::users::Readers;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Error {
@@ -19,7 +20,7 @@ pub(super) enum Error {
 
 /// The place of `sub` in a volume; a directory is made if there is nothing. Links are followed as
 /// long as they stay in the volume.
-pub(super) fn beneath(volume: &Path, sub: &str) -> Result<PathBuf, Error> {
+pub(super) fn beneath(volume: &Path, sub: &str, readers: Readers) -> Result<PathBuf, Error> {
     let sub_path = Path::new(sub);
     if sub_path.is_absolute() {
         return Err(Error::Path(format!("error SubPath `{sub}` must not be an absolute path")));
@@ -48,7 +49,8 @@ pub(super) fn beneath(volume: &Path, sub: &str) -> Result<PathBuf, Error> {
             }
             Ok(_) => at = next,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                DirBuilder::new().mode(0o700).create(&next).map_err(disk(&next))?;
+                let made = DirBuilder::new().mode(0o700).create(&next);
+                made.and_then(|()| readers.may_fill(&next)).map_err(disk(&next))?;
                 at = next;
             }
             Err(error) => return Err(disk(&next)(error)),
@@ -59,27 +61,30 @@ pub(super) fn beneath(volume: &Path, sub: &str) -> Result<PathBuf, Error> {
 
 /// Copies a file or directory to a place that no other uses. Links and special files are left out:
 /// what we write has none.
-pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
+pub(super) fn copy(from: &Path, to: &Path, readers: Readers) -> io::Result<()> {
     if let Some(parent) = to.parent() {
         make_dir(parent)?;
     }
     if fs::symlink_metadata(to).is_ok() {
         remove_all(to)?;
     }
-    copy_into(from, to)
+    copy_into(from, to, readers)
 }
 
-fn copy_into(from: &Path, to: &Path) -> io::Result<()> {
+fn copy_into(from: &Path, to: &Path, readers: Readers) -> io::Result<()> {
     let found = fs::symlink_metadata(from)?;
     if found.is_dir() {
         DirBuilder::new().mode(0o700).create(to)?;
+        readers.may_list(to)?;
         for entry in fs::read_dir(from)? {
             let entry = entry?;
-            copy_into(&entry.path(), &to.join(entry.file_name()))?;
+            copy_into(&entry.path(), &to.join(entry.file_name()), readers)?;
         }
     } else if found.is_file() {
         fs::copy(from, to)?;
         fs::set_permissions(to, Permissions::from_mode(found.permissions().mode() & 0o777))?;
+        let (uid, gid, _) = readers.may_read(0);
+        lchown(to, uid, gid)?;
     }
     Ok(())
 }

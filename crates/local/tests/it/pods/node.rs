@@ -18,6 +18,7 @@ use windlass_local::{
     store::Store,
 };
 
+use super::program;
 use crate::api::Api;
 
 pub(super) const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -48,6 +49,7 @@ pub(super) fn settings(state: &Path) -> Settings {
         first_rules: vec![
             Rule::parse_flag("*/sh:*=sh").unwrap(),
             Rule::parse_flag("*/missing:*=no-such-program").unwrap(),
+            Rule::parse_flag(&program::rule(state)).unwrap(),
         ],
         last_rules: Vec::new(),
         resources: BTreeMap::new(),

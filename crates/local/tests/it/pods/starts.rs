@@ -1,6 +1,9 @@
 use serde_json::{Value, json};
 
-use super::node::{Node, PODS, api, lives, sh, state, until};
+use super::{
+    node::{Node, PODS, api, lives, sh, state, until},
+    program::{PORT, server},
+};
 
 #[tokio::test]
 async fn a_pod_runs_to_its_end() {
@@ -60,6 +63,9 @@ async fn init_containers_and_sidecars_run_in_their_order() {
     };
     let mut sidecar = mount(sh("s", "echo s >> /data/order; exec sleep 4201"));
     sidecar["restartPolicy"] = "Always".into();
+    // Without it a sidecar counts as started as soon as it is a process.
+    sidecar["startupProbe"] =
+        json!({"exec": {"command": ["grep", "s", "/data/order"]}, "periodSeconds": 1});
     let spec = json!({
         "restartPolicy": "Never",
         "volumes": [{"name": "v", "emptyDir": {}}],
@@ -70,7 +76,7 @@ async fn init_containers_and_sidecars_run_in_their_order() {
     node.create("p", spec).await;
     let pod = node.until_phase("p", "Succeeded").await;
     let words = state(&pod)["terminated"]["message"].as_str().unwrap();
-    assert!(words == "i s c " || words == "i c ", "{words:?}");
+    assert_eq!(words, "i s c ");
     assert!(!lives(dir.path(), "4201"));
     assert_eq!(pod["status"]["initContainerStatuses"][1]["state"]["terminated"]["exitCode"], 143);
     node.stop().await;
@@ -158,12 +164,24 @@ async fn missing_sources_are_waited_for() {
 async fn two_pods_have_the_same_port_on_addresses_of_their_own() {
     let dir = tempfile::tempdir().unwrap();
     let node = Node::start(api(dir.path()).await, dir.path());
+    let gate = dir.path().join("gate");
+    std::fs::write(&gate, "").unwrap();
     for name in ["a", "b"] {
-        node.run(name, "exec sleep 4202", "Always").await;
+        node.create(name, json!({"containers": [server(&gate)]})).await;
     }
     let a = node.until_phase("a", "Running").await;
     let b = node.until_phase("b", "Running").await;
     assert_ne!(a["status"]["podIP"], b["status"]["podIP"]);
+    for (name, pod) in [("a", &a), ("b", &b)] {
+        let address = (pod["status"]["podIP"].as_str().unwrap(), PORT);
+        until("it listens", || std::net::TcpStream::connect(address).is_ok()).await;
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        tokio::io::AsyncWriteExt::write_all(&mut stream, request).await.unwrap();
+        let mut answer = String::new();
+        tokio::io::AsyncReadExt::read_to_string(&mut stream, &mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with(name), "{answer}");
+    }
     for name in ["a", "b"] {
         node.api
             .delete_with(&format!("{PODS}/{name}"), json!({"gracePeriodSeconds": 1}))
@@ -171,7 +189,7 @@ async fn two_pods_have_the_same_port_on_addresses_of_their_own() {
             .is(200);
         node.until_gone(name).await;
     }
-    assert!(!lives(dir.path(), "4202"));
+    assert!(!lives(dir.path(), "pods::program::a_server_in_a_container"));
     let pods = dir.path().join("pods");
     until("the directories go", || std::fs::read_dir(&pods).unwrap().count() == 0).await;
     node.stop().await;

@@ -1,6 +1,6 @@
 //! A line for each change, for what is no terminal.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::view::{Row, State, View};
 
@@ -14,8 +14,24 @@ pub(super) struct Plain {
 struct Said {
     state: Option<State>,
     ready: usize,
-    /// Since it was ready last, or had another number of ready pods.
-    lines: BTreeSet<String>,
+    /// The latest since it was ready last, or had another number of ready pods.
+    lines: VecDeque<String>,
+}
+
+/// So many lines of a row are remembered: what counts its tries says something new for ever.
+const REMEMBERED: usize = 32;
+
+impl Said {
+    /// Whether it is news. What was said last is forgotten last.
+    fn remember(&mut self, line: &str) -> bool {
+        let before = self.lines.iter().position(|said| said == line);
+        let known = before.and_then(|at| self.lines.remove(at));
+        self.lines.push_back(line.to_owned());
+        if self.lines.len() > REMEMBERED {
+            self.lines.pop_front();
+        }
+        known.is_none()
+    }
 }
 
 impl Plain {
@@ -32,7 +48,7 @@ impl Plain {
             }
             (said.ready, said.state) = (row.ready, Some(row.state));
             let line = line(row);
-            if said.lines.insert(line.clone()) {
+            if said.remember(&line) {
                 lines.push(line);
                 lines.extend(row.paste.iter().map(|line| format!("    {line}")));
             }

@@ -224,7 +224,7 @@ fn part(node: &Node, pod: &Pod) -> Result<PathBuf, String> {
     let all = node.set_up(pod)?;
     let variables = [("NAME", "n"), ("UP", "..")];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-    let mounts = mounts(pod, container(pod), &node.places, &all, &variables);
+    let mounts = mounts(pod, container(pod), None, &node.places, &all, &variables);
     mounts.map(|mounts| mounts.real("/v").unwrap()).map_err(|error| error.to_string())
 }
 
@@ -307,8 +307,9 @@ fn last_words_have_a_fresh_file_at_each_start() {
     let node = Node::new();
     let mut pod = pod(json!({"emptyDir": {}}));
     let all = node.set_up(&pod).unwrap();
-    let start =
-        |pod: &Pod| mounts(pod, container(pod), &node.places, &all, &Variables::new()).unwrap();
+    let start = |pod: &Pod| {
+        mounts(pod, container(pod), None, &node.places, &all, &Variables::new()).unwrap()
+    };
     let file = start(&pod).real("/dev/termination-log").unwrap();
     assert_eq!(file, node.places.last_words(UID, "c").unwrap());
     fs::write(&file, "died").unwrap();
@@ -346,7 +347,7 @@ proptest! {
             // Two links of one name: the first stays.
             let _ = symlink(to, place.join(name));
         }
-        if let Ok(found) = subpath::beneath(&volume, &sub.join("/")) {
+        if let Ok(found) = subpath::beneath(&volume, &sub.join("/"), Readers::Node) {
             let found = fs::canonicalize(found).unwrap();
             prop_assert!(found.starts_with(fs::canonicalize(&volume).unwrap()), "{:?}", found);
         }

@@ -142,16 +142,17 @@ fn the_account_of_a_pod_is_projected() {
     }
     assert_eq!(mode(&dir.join("token")), 0o400);
 
-    let mounts = mounts(&pod, container(&pod), &node.places, &all, &Variables::new()).unwrap();
+    let mounts =
+        mounts(&pod, container(&pod), None, &node.places, &all, &Variables::new()).unwrap();
     let api = "127.0.0.1:6443".parse().unwrap();
-    let file = write_kubeconfig(&pod, &mounts, &node.places, api).unwrap().unwrap();
+    let file = write_kubeconfig(&pod, None, &mounts, &node.places, api).unwrap().unwrap();
     assert_eq!(mode(&file), 0o600);
     let config: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
     assert_eq!(config["clusters"][0]["cluster"]["server"], "https://127.0.0.1:6443");
     let token = config["users"][0]["user"]["tokenFile"].as_str().unwrap();
     assert_eq!(fs::read_to_string(token).unwrap(), "t0");
 
-    let nothing = write_kubeconfig(&pod, &Mounts::default(), &node.places, api).unwrap();
+    let nothing = write_kubeconfig(&pod, None, &Mounts::default(), &node.places, api).unwrap();
     assert_eq!(nothing, None);
 }
 

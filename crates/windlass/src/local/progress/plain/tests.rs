@@ -50,3 +50,16 @@ fn what_to_paste_follows_its_line() {
     let lines = Plain::default().next(&View { rows: vec![stuck] });
     assert_eq!(lines, ["n/a: stuck: add", "    [[image]]", "    match = \"x\""]);
 }
+
+#[test]
+fn what_never_ends_is_not_remembered_for_ever() {
+    let mut plain = Plain::default();
+    let mut next =
+        |text: &str| plain.next(&View { rows: vec![row("n/a", State::Stuck, 0, 1, text)] });
+    for count in 0..1000 {
+        assert_eq!(next(&format!("restarted {count} times")).len(), 1, "{count}");
+        // Between any two of them, and said once.
+        assert_eq!(next("starts").len(), usize::from(count == 0), "{count}");
+    }
+    assert!(plain.rows["n/a"].lines.len() <= REMEMBERED);
+}
