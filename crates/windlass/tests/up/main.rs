@@ -2,6 +2,7 @@
 //! knows nothing but the kubeconfig.
 //!
 //! - `ends`: pods and directories that are left, and who is in a hurry
+//! - `kills`: what is there after a SIGKILL at any instant
 //! - `lifecycle`: start, second start, end, what is left
 //! - `refused`: directories, ports and stores that cannot be used
 //! - `operator`: what it does there, and by whose rights
@@ -17,6 +18,7 @@
 mod backend;
 mod ends;
 mod gateway;
+mod kills;
 mod lifecycle;
 mod operator;
 mod progress;
