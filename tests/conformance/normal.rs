@@ -124,6 +124,9 @@ impl Seen {
         let mut normal = Map::new();
         for (key, value) in map {
             let value = match (key.as_str(), value) {
+                ("annotations" | "f:annotations", Value::Object(all)) if is_trigger_alone(all) => {
+                    continue;
+                }
                 // Lists of custom objects print it.
                 ("continue", Value::String(token)) if token.is_empty() => continue,
                 ("resourceVersion", Value::String(version)) => {
@@ -180,6 +183,8 @@ impl Seen {
     }
 }
 
+/// A time by which Kubernetes measures its own delay; it is there or not by what came together.
+const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 const UID: &str = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
 
 fn find_uid(text: &str) -> Option<usize> {
@@ -189,6 +194,12 @@ fn find_uid(text: &str) -> Option<usize> {
     };
     let is_uid = |window: &[u8]| UID.bytes().zip(window.iter().copied()).all(fits);
     text.as_bytes().windows(UID.len()).position(is_uid)
+}
+
+fn is_trigger_alone(annotations: &Map<String, Value>) -> bool {
+    let is_trigger = |key: &String| key.strip_prefix("f:").unwrap_or(key) == TRIGGER;
+    annotations.keys().any(is_trigger)
+        && annotations.keys().all(|key| key == "." || is_trigger(key))
 }
 
 fn is_headless(value: &Value) -> bool {

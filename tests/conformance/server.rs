@@ -94,7 +94,7 @@ impl Server {
     pub(crate) fn patience(&self) -> Duration {
         match self.kind {
             Kind::Real(_) => Duration::from_secs(40),
-            Kind::Embedded(_) => Duration::from_secs(4),
+            Kind::Embedded(_) => Duration::from_secs(15),
         }
     }
 

