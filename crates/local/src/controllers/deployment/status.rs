@@ -221,13 +221,16 @@ pub(super) fn next_check(
     now: Timestamp,
 ) -> Option<SignedDuration> {
     let known = condition(status, PROGRESSING)?;
-    let is_over = known.reason.as_deref() == Some(reasons::TIMED_OUT);
-    if is_over || is_complete(deployment, spec, status) {
+    // Neither has a deadline any more, however long ago the last progress was.
+    let is_over = matches!(known.reason.as_deref(), Some(reasons::TIMED_OUT | reasons::COMPLETE));
+    let is_held = spec.paused == Some(true) || deployment.metadata.deletion_timestamp.is_some();
+    if is_over || is_held || is_complete(deployment, spec, status) {
         return None;
     }
     // Times of conditions have no fractions: a little later is surely over.
-    let left = due(spec, known)?.duration_since(now).saturating_add(SignedDuration::from_secs(1));
-    Some(left.max(SignedDuration::ZERO))
+    let second = SignedDuration::from_secs(1);
+    let left = due(spec, known)?.duration_since(now).saturating_add(second);
+    Some(left.max(second))
 }
 
 fn number(count: i64) -> i32 {

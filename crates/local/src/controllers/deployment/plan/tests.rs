@@ -214,6 +214,21 @@ fn the_deadline_brings_the_next_look() {
 }
 
 #[test]
+fn what_has_no_deadline_is_not_looked_at_again_and_again() {
+    // All long ago.
+    let at = |reason: &str| progressing(reason, "2025-01-01T00:00:00Z");
+    let paused = json!({"spec": {"paused": true}, "status": {"conditions": [at(reasons::PAUSED)]}});
+    let leaving = json!({"metadata": {"deletionTimestamp": THEN}, "status": {"conditions": [at(reasons::UPDATED)]}});
+    let complete = json!({"status": {"conditions": [at(reasons::COMPLETE)]}});
+    for (reason, change) in
+        [("paused", paused), ("leaving", leaving), ("one of its pods was lost later", complete)]
+    {
+        let plan = plan(&deployment(change), &[set("new", 2, 2, 1)], &[]);
+        assert_eq!((actions(&plan), plan.again), (vec![], None), "{reason}");
+    }
+}
+
+#[test]
 fn status_counts_all_sets() {
     let deployment = deployment(json!({}));
     let plan = plan(&deployment, &[set("old", 1, 2, 2), set("new", 2, 1, 0)], &[]);
