@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -226,4 +227,28 @@ async fn what_was_answered_survives_a_kill_at_any_instant() {
     let up = world.up::<&str>(&[]);
     check(&up, &book).await;
     up.terminate();
+}
+
+#[test]
+fn what_is_lost_or_was_never_asked_for_is_noticed() {
+    let fits = |known: Known, found: Told| {
+        let mut known = BTreeMap::from([("a".to_owned(), known)]);
+        let found: BTreeMap<_, _> =
+            found.map(|number| ("a".to_owned(), number)).into_iter().collect();
+        catch_unwind(AssertUnwindSafe(|| settle(&mut known, &found))).is_ok()
+    };
+    for (answered, asked, found, want) in [
+        (Some(1), None, Some(1), true),
+        (Some(1), None, None, false),
+        (Some(2), None, Some(1), false),
+        (None, None, Some(1), false),
+        (Some(1), Some(Some(2)), Some(1), true),
+        (Some(1), Some(Some(2)), Some(2), true),
+        (Some(1), Some(Some(2)), None, false),
+        (Some(1), Some(None), None, true),
+        (None, Some(Some(1)), None, true),
+    ] {
+        let known = Known { answered, asked };
+        assert_eq!(fits(known, found), want, "{known:?} {found:?}");
+    }
 }
