@@ -13,6 +13,8 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 
+use serde_json::Value;
+
 use super::super::owners::reference;
 use super::wanted::{Family, Group, families, groups, is_headless};
 
@@ -141,6 +143,15 @@ fn of_group(
         changes.push(Change::Create(Box::new(slice)));
     }
     changes
+}
+
+/// As it is sent: without empty lists, which Kubernetes prints as null and nobody owns.
+pub(super) fn body(slice: &EndpointSlice) -> Value {
+    let mut body = serde_json::to_value(slice).unwrap_or_default();
+    if let Some(fields) = body.as_object_mut() {
+        fields.retain(|_, value| value.as_array().is_none_or(|list| !list.is_empty()));
+    }
+    body
 }
 
 /// Which pod is in which of the slices.
