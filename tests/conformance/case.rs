@@ -50,6 +50,8 @@ pub(crate) struct Step {
     pub(crate) each: BTreeMap<String, Vec<String>>,
     /// Asked again until the answer is as wanted: controllers need their time.
     pub(crate) eventually: bool,
+    /// For so many seconds controllers are to wait before they act.
+    pub(crate) after: u64,
     /// Parts of the answer, by JSON pointer, that later steps call by name.
     pub(crate) keep: BTreeMap<String, String>,
     pub(crate) want: Want,
@@ -151,6 +153,7 @@ impl Case {
         names.set("core", &format!("/api/v1/namespaces/{ns}"));
         names.set("apps", &format!("/apis/apps/v1/namespaces/{ns}"));
         names.set("batch", &format!("/apis/batch/v1/namespaces/{ns}"));
+        names.set("discovery", &format!("/apis/discovery.k8s.io/v1/namespaces/{ns}"));
         names.set("widgets", &format!("/apis/{group}/v1/namespaces/{ns}/widgets"));
         names.set("ns", &ns);
         names.set("group", &group);

@@ -1,7 +1,8 @@
 //! Answers without what two servers may differ in: uids, times, resourceVersions, tokens.
 //!
-//! Uids, and the resourceVersions of objects, become numbers in the order in which a case meets
-//! them, so that "unchanged" on one server and "changed" on the other still shows.
+//! Uids, the resourceVersions of objects, and names that a server makes up become numbers in the
+//! order in which a case meets them, so that "unchanged" on one server and "changed" on the other
+//! still shows.
 
 use std::collections::HashMap;
 
@@ -63,6 +64,8 @@ pub(crate) fn differ(path: &str, one: &Value, other: &Value, places: &mut Vec<St
 pub(crate) struct Seen {
     uids: HashMap<String, usize>,
     versions: HashMap<String, usize>,
+    /// What stands for the random ends of names and the hashes of templates.
+    made: Vec<(String, String)>,
 }
 
 impl Seen {
@@ -71,6 +74,9 @@ impl Seen {
         let mut body = Value::Null;
         let mut warnings = Vec::new();
         let mut events = Vec::new();
+        for value in answer.events.iter().chain([&answer.body]) {
+            self.learn(value);
+        }
         if whole {
             body = self.value(&answer.body);
             loosen(&mut body, step);
@@ -79,6 +85,29 @@ impl Seen {
             warnings.clone_from(&answer.warnings);
         }
         Normal { code: answer.code, warnings, body, events }
+    }
+
+    /// Takes note of the names that a server made up.
+    fn learn(&mut self, value: &Value) {
+        if let Some(hash) = value.get("pod-template-hash").and_then(Value::as_str) {
+            self.make(hash, "hash");
+        }
+        let [base, name] = ["generateName", "name"].map(|key| value.get(key)?.as_str());
+        if let Some(end) = base.zip(name).and_then(|(base, name)| name.strip_prefix(base)) {
+            self.make(end, "end");
+        }
+        match value {
+            Value::Object(map) => map.values().for_each(|value| self.learn(value)),
+            Value::Array(items) => items.iter().for_each(|item| self.learn(item)),
+            _ => {}
+        }
+    }
+
+    fn make(&mut self, text: &str, what: &str) {
+        if !self.made.iter().any(|(known, _)| known == text) {
+            let name = format!("<{what} {}>", self.made.len());
+            self.made.push((text.to_owned(), name));
+        }
     }
 
     pub(crate) fn value(&mut self, value: &Value) -> Value {
@@ -95,6 +124,9 @@ impl Seen {
         let mut normal = Map::new();
         for (key, value) in map {
             let value = match (key.as_str(), value) {
+                ("annotations" | "f:annotations", Value::Object(all)) if is_trigger_alone(all) => {
+                    continue;
+                }
                 // Lists of custom objects print it.
                 ("continue", Value::String(token)) if token.is_empty() => continue,
                 ("resourceVersion", Value::String(version)) => {
@@ -146,10 +178,13 @@ impl Seen {
             normal.push_str(&format!("<uid {number}>"));
             rest = after;
         }
-        normal + rest
+        let normal = normal + rest;
+        self.made.iter().fold(normal, |text, (made, name)| text.replace(made, name))
     }
 }
 
+/// A time by which Kubernetes measures its own delay; it is there or not by what came together.
+const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 const UID: &str = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
 
 fn find_uid(text: &str) -> Option<usize> {
@@ -159,6 +194,12 @@ fn find_uid(text: &str) -> Option<usize> {
     };
     let is_uid = |window: &[u8]| UID.bytes().zip(window.iter().copied()).all(fits);
     text.as_bytes().windows(UID.len()).position(is_uid)
+}
+
+fn is_trigger_alone(annotations: &Map<String, Value>) -> bool {
+    let is_trigger = |key: &String| key.strip_prefix("f:").unwrap_or(key) == TRIGGER;
+    annotations.keys().any(is_trigger)
+        && annotations.keys().all(|key| key == "." || is_trigger(key))
 }
 
 fn is_headless(value: &Value) -> bool {

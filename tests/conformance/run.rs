@@ -161,10 +161,11 @@ impl Run<'_> {
 /// One request, again and again if the step says so, and its whole answer.
 pub(crate) async fn ask_until(server: &Server, step: &Step, names: &Names) -> Answer {
     let started = Instant::now();
+    let patience = server.patience() + Duration::from_secs(step.after);
     loop {
         let answer = ask(server, step, names).await;
         let is_as_wanted = expect::check(&step.want, &answer, names).is_empty();
-        if !step.eventually || is_as_wanted || started.elapsed() > server.patience() {
+        if !step.eventually || is_as_wanted || started.elapsed() > patience {
             return answer;
         }
         pass(PAUSE).await;

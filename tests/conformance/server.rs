@@ -50,7 +50,7 @@ impl Server {
         for name in names.split(',') {
             match name {
                 "real" => servers.extend(Server::real(controllers).await),
-                "embedded" => servers.push(Server::embedded().await),
+                "embedded" => servers.push(Server::embedded(controllers).await),
                 other => panic!("there is no server called {other}"),
             }
         }
@@ -71,9 +71,9 @@ impl Server {
         Some(Server { kind, client, kubeconfig, _folder: folder })
     }
 
-    async fn embedded() -> Server {
+    async fn embedded(controllers: bool) -> Server {
         let folder = tempfile::tempdir().unwrap();
-        let embedded = Embedded::start(folder.path()).await;
+        let embedded = Embedded::start(folder.path(), controllers).await;
         let client = RwLock::new(embedded.client());
         let kubeconfig = embedded.kubeconfig();
         Server { kind: Kind::Embedded(Mutex::new(embedded)), client, kubeconfig, _folder: folder }
@@ -94,7 +94,7 @@ impl Server {
     pub(crate) fn patience(&self) -> Duration {
         match self.kind {
             Kind::Real(_) => Duration::from_secs(40),
-            Kind::Embedded(_) => Duration::from_secs(4),
+            Kind::Embedded(_) => Duration::from_secs(15),
         }
     }
 

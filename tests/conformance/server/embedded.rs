@@ -1,4 +1,5 @@
-//! The embedded server: asked in this process, and by kubectl on a port.
+//! The embedded server: asked in this process, and by kubectl on a port. It has no node: who reports
+//! of pods is the case itself, as on the real one.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,6 +12,7 @@ use kube::Client;
 use tokio::{net::TcpListener, task::JoinHandle, time::Instant};
 use windlass_local::{
     auth::{Certificates, Tokens, User, kubeconfig, private_dir},
+    controllers,
     http::{self, Access, Listener, serve},
     registry::{Registry, Settings, tend},
     store::Store,
@@ -22,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) struct Embedded {
     folder: PathBuf,
+    /// Whether anybody acts upon its objects.
+    controllers: bool,
     running: Option<Running>,
 }
 
@@ -32,8 +36,8 @@ struct Running {
 
 impl Embedded {
     /// A server with all its files in this folder.
-    pub(super) async fn start(folder: &Path) -> Self {
-        let mut embedded = Self { folder: folder.join("state"), running: None };
+    pub(super) async fn start(folder: &Path, controllers: bool) -> Self {
+        let mut embedded = Self { folder: folder.join("state"), controllers, running: None };
         embedded.open().await;
         embedded
     }
@@ -73,7 +77,17 @@ impl Embedded {
         let listener = Listener::new(socket, &certificates).unwrap();
         let served = serve(server.clone(), listener);
         let listener = tokio::spawn(async move { served.await.unwrap() });
-        self.running = Some(Running { server, tasks: vec![janitor, listener] });
+        let mut tasks = vec![janitor, listener];
+        if self.controllers {
+            // The control plane beside it has neither a scheduler nor KServe.
+            let settings = controllers::Settings {
+                without_scheduler: true,
+                without_kserve: true,
+                ..controllers::Settings::default()
+            };
+            tasks.push(tokio::spawn(controllers::run(server.clone(), settings)));
+        }
+        self.running = Some(Running { server, tasks });
     }
 
     async fn open_store(&self) -> Store {

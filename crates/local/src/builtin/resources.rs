@@ -101,6 +101,13 @@ impl Resource {
         }
     }
 
+    /// What whoever asks for it is told, whatever comes of it.
+    pub fn deprecation(&self) -> Option<&'static str> {
+        (self.group.is_empty() && self.plural == "endpoints").then_some(
+            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+        )
+    }
+
     /// What a writer is told of an object that nothing acts on.
     pub fn warning(&self) -> Option<String> {
         (self.storage == Storage::WithoutEffect)

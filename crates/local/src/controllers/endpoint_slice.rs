@@ -15,7 +15,12 @@ use k8s_openapi::api::{
     core::v1::{Endpoints, Pod, Service},
     discovery::v1::EndpointSlice,
 };
-use kube::{Api, api::DeleteParams};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DeleteParams, ListParams, Preconditions},
+    core::Request,
+};
+use tokio::sync::OnceCell;
 
 use super::{
     Caches, Context, Controller, Error, Key, Queue, pods::is_for_ended_namespace, posting,
@@ -24,6 +29,8 @@ use slices::{Change, SERVICE_NAME, changes};
 
 pub(super) struct EndpointSlices {
     context: Context,
+    /// Done once the Endpoints are gone whose Services went while nobody looked.
+    swept: OnceCell<()>,
 }
 
 impl Controller for EndpointSlices {
@@ -35,12 +42,15 @@ impl Controller for EndpointSlices {
         let known = Arc::downgrade(caches);
         caches.pods.feed(queue, move |pod: &Pod| services_of(&known, pod));
         caches.endpoint_slices.feed(queue, service_of);
-        Self { context }
+        Self { context, swept: OnceCell::new() }
     }
 
     async fn reconcile(&self, key: &Key) -> Result<Option<Duration>, Error> {
-        // What belongs to a Service that is gone goes by its owner reference.
-        let Some(service) = self.context.caches.services.get(key) else { return Ok(None) };
+        self.swept.get_or_try_init(|| self.sweep()).await?;
+        // The slices of a Service that is gone go by their owner reference; Endpoints have none.
+        let Some(service) = self.context.caches.services.get(key) else {
+            return self.remove_mirror(key).await.map(|()| None);
+        };
         let Some(selector) = wanted::selector(&service) else { return Ok(None) };
         if service.metadata.deletion_timestamp.is_some() {
             return Ok(None);
@@ -74,12 +84,12 @@ impl EndpointSlices {
         for change in changes(service, pods, &mine) {
             match change {
                 Change::Create(slice) => {
-                    let made = api.create(&posting(), &slice).await;
+                    let made = self.send(key, &slice).await;
                     cache.note(made.map_err(Error::on("create a slice of", &key.name))?);
                 }
                 Change::Update(slice) => {
                     let name = slice.metadata.name.clone().unwrap_or_default();
-                    let made = api.replace(&name, &posting(), &slice).await;
+                    let made = self.send(key, &slice).await;
                     cache.note(made.map_err(Error::on("update the slice", &name))?);
                 }
                 Change::Delete(name) => {
@@ -91,6 +101,49 @@ impl EndpointSlices {
                         cache.note_deletion(slice, gone);
                     }
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates it, or replaces the one of its name.
+    async fn send(&self, key: &Key, slice: &EndpointSlice) -> kube::Result<EndpointSlice> {
+        let body = slices::body(slice).to_string().into_bytes();
+        let request = Request::new(EndpointSlice::url_path(&(), Some(&key.namespace)));
+        let request = match &slice.metadata.name {
+            Some(name) => request.replace(name, &posting(), body),
+            None => request.create(&posting(), body),
+        };
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        self.context.client.request(request).await
+    }
+
+    async fn remove_mirror(&self, key: &Key) -> Result<(), Error> {
+        let api: Api<Endpoints> = self.context.api(&key.namespace);
+        let old = api.get_opt(&key.name).await.map_err(Error::on("read endpoints", &key.name))?;
+        match old {
+            Some(old) if mirror::is_ours(&old) => self.delete_mirror(&old).await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn delete_mirror(&self, old: &Endpoints) -> Result<(), Error> {
+        let (namespace, name) = (old.namespace().unwrap_or_default(), old.name_any());
+        let only = Preconditions { uid: old.metadata.uid.clone(), resource_version: None };
+        let params = DeleteParams::default().preconditions(only);
+        match self.context.api::<Endpoints>(&namespace).delete(&name, &params).await {
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+            deleted => deleted.map(drop).map_err(Error::on("delete endpoints", &name)),
+        }
+    }
+
+    /// A Service may have gone while nobody was here to see it.
+    async fn sweep(&self) -> Result<(), Error> {
+        let all: Api<Endpoints> = Api::all(self.context.client.clone());
+        let all = all.list(&ListParams::default()).await;
+        for old in all.map_err(Error::on("list", "endpoints"))?.items {
+            if mirror::is_ours(&old) && self.context.caches.services.get(&Key::of(&old)).is_none() {
+                self.delete_mirror(&old).await?;
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     body::{Body as Stream, Bytes},
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use http::{HeaderMap, Method, StatusCode, request::Parts};
 
@@ -72,7 +72,7 @@ pub(super) async fn resource(
     }
     let deprecation = match &served.source {
         Source::Custom(custom) => custom.version().deprecation.clone(),
-        Source::Builtin(_) => None,
+        Source::Builtin(_) => served.resource.deprecation().map(str::to_owned),
     };
     let target = Target {
         served,
@@ -80,7 +80,12 @@ pub(super) async fn resource(
         name: path.name,
         subresource: path.subresource,
     };
-    let mut response = asked.answer(target, verb, stream).await?;
+    let answered = asked.answer(target, verb, stream).await;
+    if deprecation.is_none() {
+        return answered;
+    }
+    // Whoever is refused hears of it as well.
+    let mut response = answered.unwrap_or_else(IntoResponse::into_response);
     answer::warn(&mut response, deprecation.as_slice());
     Ok(response)
 }

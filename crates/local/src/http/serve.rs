@@ -1,6 +1,6 @@
 //! The listener: TLS on loopback.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{future::pending, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -17,6 +17,7 @@ use hyper_util::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    sync::Notify,
     time::{sleep, timeout},
 };
 use tokio_rustls::{
@@ -145,14 +146,21 @@ async fn converse(acceptor: TlsAcceptor, mut stream: TcpStream, router: Router) 
     let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let stream = TokioIo::new(stream);
     let ended = if http2 {
-        let router =
-            router.layer(MapRequestLayer::new(|request: Request| request.map(unread::taken_in)));
+        let asked = Arc::new(Notify::new());
+        let first = asked.clone();
+        let router = router.layer(MapRequestLayer::new(move |request: Request| {
+            asked.notify_one();
+            request.map(unread::taken_in)
+        }));
         let mut server = http2::Builder::new(TokioExecutor::new());
         server
             .timer(TokioTimer::new())
             .keep_alive_interval(HEAD)
             .max_header_list_size(HEADER_BYTES);
-        server.serve_connection(stream, TowerToHyperService::new(router)).await
+        tokio::select! {
+            ended = server.serve_connection(stream, TowerToHyperService::new(router)) => ended,
+            () = silence(&first) => return tracing::debug!("a client asks nothing"),
+        }
     } else {
         let mut server = http1::Builder::new();
         server.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(HEADERS);
@@ -160,6 +168,14 @@ async fn converse(acceptor: TlsAcceptor, mut stream: TcpStream, router: Router) 
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "connection ended early");
+    }
+}
+
+/// Until there should have been a first request. Before that, HTTP/2 knows of no limit: its pings
+/// begin with its settings.
+async fn silence(asked: &Notify) {
+    if timeout(HEAD, asked.notified()).await.is_ok() {
+        pending::<()>().await;
     }
 }
 

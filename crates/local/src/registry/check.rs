@@ -13,8 +13,6 @@ use crate::{
     store::{Key, Mode, Object, Transaction},
 };
 
-const OLD_ENDPOINTS: &str =
-    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 pub(super) const NAMESPACES: &str = "/namespaces";
 
 impl Served {
@@ -82,7 +80,6 @@ impl Served {
     pub(super) fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
         match self.resource.storage {
             Storage::WithoutEffect => self.resource.warning().into_iter().collect(),
-            _ if self.is("", "endpoints") => vec![OLD_ENDPOINTS.to_owned()],
             _ => builtin::warnings(&self.resource, new, old),
         }
     }

@@ -11,8 +11,9 @@ use super::{Key, Object, Shared};
 const AGE: SignedDuration = SignedDuration::from_mins(5);
 const COUNT: usize = 10_000;
 const ROOM: usize = 64 << 20;
-/// What a reader takes at once, so that a slow one does not hold much.
+/// What a reader takes at once, in number and in room, so that a slow one does not hold much.
 const BATCH: usize = 256;
+const BATCH_ROOM: usize = 1 << 20;
 
 #[derive(Clone, Debug)]
 pub struct Change {
@@ -100,12 +101,14 @@ impl Cursor {
     pub fn take(&mut self, resource: Option<&str>) -> Result<Vec<Change>, Expired> {
         let state = self.shared.read();
         let mut found = Vec::new();
+        let mut room = 0;
         for change in state.history().after(self.at)? {
             if resource.is_none_or(|resource| *change.key.resource == *resource) {
+                room += change.size();
                 found.push(change.clone());
             }
             self.at = change.version;
-            if found.len() == BATCH {
+            if found.len() == BATCH || room >= BATCH_ROOM {
                 break;
             }
         }

@@ -219,6 +219,26 @@ async fn large_objects_push_old_changes_out() {
 }
 
 #[tokio::test]
+async fn who_reads_slowly_holds_little_of_what_is_large() {
+    let store = memory();
+    let large = "x".repeat(1 << 20);
+    for _ in 0..20 {
+        put(&store, "a", &large).await;
+    }
+    let mut cursor = store.follow(0);
+    let mut seen = 0;
+    while seen < 20 {
+        let taken = cursor.take(None).unwrap();
+        assert!((1..=2).contains(&taken.len()), "{} at once", taken.len());
+        seen += taken.len();
+    }
+    // What nobody wants is passed over all the same.
+    let mut elsewhere = store.follow(0);
+    assert!(elsewhere.take(Some("/secrets")).unwrap().is_empty());
+    assert_eq!(elsewhere.at(), 20);
+}
+
+#[tokio::test]
 async fn owners_and_uids_are_found() {
     let store = memory();
     put(&store, "owner", "1").await;

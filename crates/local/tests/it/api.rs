@@ -198,13 +198,18 @@ pub(crate) struct Watch {
 impl Watch {
     /// `None` when the stream has ended.
     pub(crate) async fn next(&mut self) -> Option<Value> {
+        self.next_within(Duration::from_secs(10)).await
+    }
+
+    pub(crate) async fn next_within(&mut self, patience: Duration) -> Option<Value> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.rest.drain(..=end).collect();
                 return Some(serde_json::from_slice(&line).unwrap());
             }
-            let next = timeout(Duration::from_secs(10), self.stream.next());
-            let chunk: Bytes = next.await.expect("no event for ten seconds")?.unwrap();
+            let next = timeout(patience, self.stream.next()).await;
+            let next = next.unwrap_or_else(|_| panic!("no event for {patience:?}"));
+            let chunk: Bytes = next?.unwrap();
             self.rest.extend_from_slice(&chunk);
         }
     }

@@ -1,10 +1,11 @@
-use std::{future::poll_fn, sync::Arc};
+use std::{future::poll_fn, sync::Arc, time::Duration};
 
 use http::Request;
 use jiff::Timestamp;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    time::{self, Instant, timeout},
 };
 use tokio_rustls::{
     TlsConnector,
@@ -120,6 +121,47 @@ async fn clients_that_say_nothing_keep_nobody_waiting() {
         }
     }
     assert_eq!(served.ask(&host, token).await, 200);
+}
+
+/// After how many seconds the other side hangs up, if nothing more is sent. Time passes only while
+/// everybody waits.
+async fn hangs_up_after(mut stream: impl AsyncRead + Unpin) -> Option<u64> {
+    time::pause();
+    let started = Instant::now();
+    // It may say something first, and may close without saying so in TLS.
+    let ended = timeout(Duration::from_secs(1000), async {
+        while stream.read(&mut [0; 4096]).await.is_ok_and(|count| count > 0) {}
+    });
+    let ended = ended.await.ok().map(|()| started.elapsed().as_secs());
+    time::resume();
+    ended
+}
+
+#[tokio::test]
+async fn connections_of_those_who_say_nothing_are_closed() {
+    let served = Served::start().await;
+    let silent = TcpStream::connect(("127.0.0.1", served.port)).await.unwrap();
+    assert_eq!(hangs_up_after(silent).await, Some(10));
+
+    let mut greeting = TcpStream::connect(("127.0.0.1", served.port)).await.unwrap();
+    // The beginning of a handshake.
+    greeting.write_all(&[0x16, 3, 1, 2, 0, 1, 0, 1]).await.unwrap();
+    assert_eq!(hangs_up_after(greeting).await, Some(10));
+
+    let head = format!("GET /version HTTP/1.1\r\nHost: {}\r\n", served.host());
+    for part in ["", "GET", &head] {
+        let mut half = served.connect().await;
+        half.write_all(part.as_bytes()).await.unwrap();
+        assert_eq!(hangs_up_after(half).await, Some(32), "{part:?}");
+    }
+
+    // HTTP/2 begins with a preface and with settings.
+    for part in ["", "PRI * HTTP/2.0", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
+        let mut half = served.connect_as(&[b"h2"]).await;
+        half.write_all(part.as_bytes()).await.unwrap();
+        assert_eq!(hangs_up_after(half).await, Some(32), "{part:?}");
+    }
+    assert_eq!(served.ask(&served.host(), &served.token).await, 200);
 }
 
 #[tokio::test]

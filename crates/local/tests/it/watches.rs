@@ -1,7 +1,8 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::time::{self, Instant};
 use windlass_local::{auth::User, store::Store};
 
 use crate::api::{Api, CONFIG_MAPS, admin, config_map};
@@ -118,6 +119,61 @@ async fn initial_events_end_with_a_bookmark() {
     api.get(&without).await.fails(422, "Invalid");
     let list = format!("{CONFIG_MAPS}?sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
     api.get(&list).await.fails(422, "Invalid");
+}
+
+#[tokio::test]
+async fn who_wants_bookmarks_gets_one_a_minute_and_one_before_the_end() {
+    let api = Api::new().await;
+    let start = api.get(CONFIG_MAPS).await.version();
+    let other = json!({"metadata": {"name": "other"}});
+    let later = api.post("/api/v1/namespaces/default/secrets", other).await.version();
+    // From here on time passes only while everybody waits.
+    time::pause();
+    let query = format!("watch=1&resourceVersion={start}&timeoutSeconds=150");
+    let opened = Instant::now();
+    let mut told = api.watch(&format!("{CONFIG_MAPS}?{query}&allowWatchBookmarks=true")).await;
+    let mut untold = api.watch(&format!("{CONFIG_MAPS}?{query}")).await;
+    for second in [60, 120, 148] {
+        let event = told.next_within(Duration::from_secs(200)).await.unwrap();
+        assert_eq!((&event["type"], opened.elapsed().as_secs()), (&json!("BOOKMARK"), second));
+        // Nothing of its own has changed, and still it need not begin where it began.
+        let version = later.to_string();
+        let bookmark = json!({"kind": "ConfigMap", "apiVersion": "v1",
+            "metadata": {"resourceVersion": version}});
+        assert_eq!(event["object"], bookmark);
+    }
+    assert_eq!(told.next_within(Duration::from_secs(200)).await, None);
+    assert_eq!(opened.elapsed().as_secs(), 150);
+    assert_eq!(untold.next_within(Duration::from_secs(200)).await, None);
+}
+
+/// As large as they may be.
+fn large(name: &str) -> Value {
+    config_map(name, json!({"k": "x".repeat(1_000_000)}))
+}
+
+#[tokio::test]
+async fn who_does_not_read_falls_off_and_keeps_nobody_waiting() {
+    let api = Api::new().await;
+    let start = api.get(CONFIG_MAPS).await.version();
+    let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={start}");
+    let mut slow = api.watch(&path).await;
+    let mut other = api.watch(&path).await;
+    api.post(CONFIG_MAPS, config_map("first", json!({}))).await.is(201);
+    assert_eq!(slow.event().await.1, "first");
+    assert_eq!(other.event().await.1, "first");
+    // More than is remembered.
+    for at in 0..70 {
+        let name = format!("large-{at}");
+        let made = api.post(CONFIG_MAPS, large(&name)).await.version();
+        assert_eq!(other.event().await, ("ADDED".into(), name, made));
+    }
+    let event = slow.next().await.unwrap();
+    assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)));
+    assert_eq!(event["object"]["reason"], "Expired");
+    let message = event["object"]["message"].as_str().unwrap();
+    assert!(message.starts_with("too old resource version: "), "{message}");
+    assert_eq!(slow.next().await, None);
 }
 
 #[tokio::test]

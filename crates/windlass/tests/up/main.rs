@@ -3,6 +3,7 @@
 //!
 //! - `disk`: one without room
 //! - `ends`: pods and directories that are left, and who is in a hurry
+//! - `kills`: what is there after a SIGKILL at any instant
 //! - `lifecycle`: start, second start, end, what is left
 //! - `refused`: directories, ports and stores that cannot be used
 //! - `operator`: what it does there, and by whose rights
@@ -22,6 +23,7 @@ mod backend;
 mod disk;
 mod ends;
 mod gateway;
+mod kills;
 mod lifecycle;
 mod operator;
 mod pools;

@@ -4,7 +4,10 @@ use std::{fmt, time::Duration};
 
 use serde::Serialize;
 
-use crate::bench::report::{megabytes, round};
+use crate::bench::{
+    report::{megabytes, round},
+    target::{Limit, Target},
+};
 
 /// What a field means is said in CONTRIBUTING.md.
 #[derive(Debug, Serialize)]
@@ -90,32 +93,50 @@ fn milliseconds(time: Duration) -> f64 {
     round(time.as_secs_f64() * 1e3, 3)
 }
 
+/// A figure of both servers, whose ratio has to be within a limit.
+struct Row {
+    what: &'static str,
+    real: f64,
+    embedded: f64,
+    ratio: f64,
+    wanted: Limit,
+}
+
+impl Report {
+    fn rows(&self) -> [Row; 4] {
+        let row = |what, figure: fn(&Figures) -> f64, ratio, wanted| Row {
+            what,
+            real: figure(&self.real),
+            embedded: figure(&self.embedded),
+            ratio,
+            wanted,
+        };
+        let Ratios { applies_per_second, fanout_median, fanout_p99, memory } = self.ratio;
+        let (faster, no_worse, smaller) =
+            (Limit::AtLeast(5.0), Limit::AtMost(1.0), Limit::AtMost(0.2));
+        [
+            row("applies per second", |of| of.applies_per_second, applies_per_second, faster),
+            row("fan-out, median, ms", |of| of.fanout_median_ms, fanout_median, no_worse),
+            row("fan-out, p99, ms", |of| of.fanout_p99_ms, fanout_p99, no_worse),
+            row("memory, MB", |of| of.memory_mb, memory, smaller),
+        ]
+    }
+
+    pub(super) fn targets(&self) -> Vec<Target> {
+        let target = |row: Row| Target {
+            what: format!("{}, ratio", row.what),
+            reached: row.ratio,
+            wanted: row.wanted,
+        };
+        self.rows().into_iter().map(target).collect()
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { real, embedded, ratio, .. } = self;
         writeln!(f, "{:24}{:>12}{:>12}{:>8}  wanted", "", "real", "embedded", "ratio")?;
-        for (what, of, ratio, wanted) in [
-            (
-                "applies per second",
-                [real.applies_per_second, embedded.applies_per_second],
-                ratio.applies_per_second,
-                "at least 5",
-            ),
-            (
-                "fan-out, median, ms",
-                [real.fanout_median_ms, embedded.fanout_median_ms],
-                ratio.fanout_median,
-                "at most 1",
-            ),
-            (
-                "fan-out, p99, ms",
-                [real.fanout_p99_ms, embedded.fanout_p99_ms],
-                ratio.fanout_p99,
-                "at most 1",
-            ),
-            ("memory, MB", [real.memory_mb, embedded.memory_mb], ratio.memory, "at most 0.2"),
-        ] {
-            writeln!(f, "{what:24}{:>12}{:>12}{ratio:>8}  {wanted}", of[0], of[1])?;
+        for Row { what, real, embedded, ratio, wanted } in self.rows() {
+            writeln!(f, "{what:24}{real:>12}{embedded:>12}{ratio:>8}  {wanted}")?;
         }
         Ok(())
     }
@@ -124,6 +145,7 @@ impl fmt::Display for Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::target::judge;
 
     fn figures(factor: u32) -> Figures {
         Figures::of(Measured {
@@ -162,5 +184,7 @@ mod tests {
             ratio,
         };
         assert_eq!(report.to_string().lines().count(), 5, "{report}");
+        let missed = judge(&report.targets()).unwrap_err().to_string();
+        assert_eq!(missed, "missed memory, MB, ratio: 1, wanted at most 0.2");
     }
 }

@@ -7,7 +7,7 @@ use k8s_openapi::{
         core::v1::{EndpointAddress, EndpointPort, EndpointSubset, Endpoints, Pod, Service},
         discovery,
     },
-    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 
 use super::{
@@ -44,18 +44,17 @@ pub(super) fn endpoints(
                 name: service.metadata.name.clone(),
                 namespace: service.metadata.namespace.clone(),
                 labels,
-                owner_references: Some(vec![OwnerReference {
-                    api_version: "v1".into(),
-                    kind: "Service".into(),
-                    name: service.metadata.name.clone().unwrap_or_default(),
-                    uid: service.metadata.uid.clone().unwrap_or_default(),
-                    ..Default::default()
-                }]),
                 ..Default::default()
             };
             Some(Endpoints { metadata, subsets })
         }
     }
+}
+
+/// Whether it was made here, and goes with its Service.
+pub(super) fn is_ours(endpoints: &Endpoints) -> bool {
+    let labels = endpoints.metadata.labels.as_ref();
+    labels.and_then(|labels| labels.get(MANAGED_BY)).is_some_and(|manager| manager == MANAGER)
 }
 
 fn labels(service: &Service) -> BTreeMap<String, String> {

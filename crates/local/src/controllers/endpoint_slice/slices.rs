@@ -13,6 +13,8 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 
+use serde_json::Value;
+
 use super::super::owners::reference;
 use super::wanted::{Family, Group, families, groups, is_headless};
 
@@ -46,7 +48,7 @@ pub(super) fn changes(
             .iter()
             .filter(|slice| slice.address_type == family.name())
             .partition(|slice| is_owned(service, slice));
-        changes.extend(of_family(service, pods, *family, &mine));
+        changes.extend(reused(of_family(service, pods, *family, &mine)));
         changes.extend(strange.into_iter().filter_map(delete));
     }
     let other =
@@ -82,6 +84,23 @@ fn of_family(
     let gone = existing.iter().filter(|slice| !kept.contains(&slice.metadata.name));
     changes.extend(gone.filter_map(|slice| delete(slice)));
     changes
+}
+
+/// What is to be made takes the place of what is to go, so that readers see neither a gap nor an
+/// endpoint twice.
+fn reused(changes: Vec<Change>) -> Vec<Change> {
+    let is_new = |change: &Change| matches!(change, Change::Create(_));
+    let (mut made, mut others): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_new);
+    for change in &mut others {
+        if let Change::Delete(name) = change
+            && let Some(Change::Create(mut slice)) = made.pop()
+        {
+            slice.metadata.name = Some(name.clone());
+            *change = Change::Update(slice);
+        }
+    }
+    made.extend(others);
+    made
 }
 
 fn of_group(
@@ -124,6 +143,15 @@ fn of_group(
         changes.push(Change::Create(Box::new(slice)));
     }
     changes
+}
+
+/// As it is sent: without empty lists, which Kubernetes prints as null and nobody owns.
+pub(super) fn body(slice: &EndpointSlice) -> Value {
+    let mut body = serde_json::to_value(slice).unwrap_or_default();
+    if let Some(fields) = body.as_object_mut() {
+        fields.retain(|_, value| value.as_array().is_none_or(|list| !list.is_empty()));
+    }
+    body
 }
 
 /// Which pod is in which of the slices.

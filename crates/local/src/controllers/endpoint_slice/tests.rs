@@ -152,6 +152,22 @@ fn a_pod_without_an_address_is_nobody_and_an_empty_slice_says_so() {
 }
 
 #[test]
+fn a_slice_whose_ports_are_not_wanted_any_more_becomes_the_next() {
+    let service = service(json!({"ports": [{"port": 80, "targetPort": "http"}]}));
+    let placeholder = settled(&service, &[], vec![]);
+    let slices = settled(&service, &pods([pod("a", "127.64.0.1", true)]), placeholder.clone());
+    let [slice] = &slices[..] else { panic!("{slices:?}") };
+    assert_eq!(slice.metadata.name, placeholder[0].metadata.name);
+    assert_eq!(slice.ports.as_ref().unwrap()[0].port, Some(8000));
+    let mut moved = pod("a", "127.64.0.1", true);
+    moved["spec"]["containers"][0]["ports"][0]["containerPort"] = json!(9000);
+    let moved = settled(&service, &pods([moved]), slices);
+    assert_eq!(moved.len(), 1);
+    assert_eq!(moved[0].metadata.name, placeholder[0].metadata.name);
+    assert_eq!(moved[0].ports.as_ref().unwrap()[0].port, Some(9000));
+}
+
+#[test]
 fn named_ports_with_different_numbers_need_a_slice_each() {
     let mut other = pod("b", "127.64.0.2", true);
     other["spec"]["containers"][0]["ports"][0]["containerPort"] = json!(9000);
