@@ -61,6 +61,17 @@ impl Context {
         walk.directory(root, "")?;
         Ok(context)
     }
+
+    /// As if everybody had the same umask: what was downloaded has no modes of its own.
+    pub fn with_plain_modes(mut self) -> Self {
+        for file in &mut self.files {
+            file.mode = match file.type_ {
+                Type::File => 0o644,
+                Type::Directory => 0o755,
+            };
+        }
+        self
+    }
 }
 
 fn read_ignore(root: &Path) -> Result<Ignore, Error> {

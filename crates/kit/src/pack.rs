@@ -20,6 +20,8 @@ pub enum Form {
 
 /// What the hash of a layer is fed with at a time.
 const PIECE: usize = 1 << 20;
+/// Of a layer that may be worth compressing.
+const SAMPLE: u64 = 4 << 20;
 
 /// The digest of a layer that is stored as it is.
 pub fn hash(layer: &Layer) -> io::Result<Digest> {
@@ -47,6 +49,15 @@ pub fn stored(layer: &Layer, digest: Digest) -> Stored {
         size: layer.size(),
         file: raw.map(|file| RawFile { mode: file.mode & 0o777, size: file.size }),
     }
+}
+
+/// Whether it would be worth it to compress a layer, judged by its beginning; so equal layers are
+/// judged alike.
+pub fn shrinks(layer: &Layer) -> io::Result<bool> {
+    let mut sample = Vec::new();
+    layer.read().take(SAMPLE).read_to_end(&mut sample)?;
+    let packed = zstd::bulk::compress(&sample, 3)?;
+    Ok(packed.len() < sample.len() / 10 * 9)
 }
 
 /// Writes a layer, compressed unless it is a file as it is. Equal layers give equal bytes.

@@ -53,6 +53,8 @@ pub enum Error {
 
 /// Told as it goes.
 pub trait Progress: Send + Sync + 'static {
+    /// Of each, before the first comes.
+    fn expected(&self, _blob: &Descriptor) {}
     fn known(&self, blob: &Descriptor);
     fn received(&self, blob: &Digest, bytes: u64);
     fn done(&self, blob: &Digest);
@@ -71,6 +73,7 @@ impl Pull<'_> {
         let manifest: Manifest = serde_json::from_slice(&bytes)
             .map_err(|source| Error::Manifest(reference.clone(), source))?;
         let blobs = manifest.layers.iter().chain([&manifest.config]);
+        blobs.clone().for_each(|blob| self.progress.expected(blob));
         let repository = reference.repository();
         stream::iter(blobs)
             .map(Ok)

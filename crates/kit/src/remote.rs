@@ -12,6 +12,7 @@ mod blobs;
 mod challenge;
 pub mod credentials;
 mod manifests;
+mod reader;
 pub(crate) mod retry;
 mod send;
 mod source;
@@ -19,6 +20,7 @@ mod upload;
 
 pub use credentials::Credential;
 pub(crate) use manifests::next_page;
+pub use reader::Reader;
 pub use source::Source;
 pub use upload::{Progress, Upload};
 

@@ -135,6 +135,26 @@ pub fn layer(
     work.publish()
 }
 
+/// Writes a file that is in no layer. One that is there and says the same is as good.
+pub fn file(name: &str, bytes: &[u8], target: &Target, existing: Existing) -> Result<(), Error> {
+    let failed = |source| Error::Write { path: name.to_owned(), source };
+    match (target.look(name)?, existing) {
+        (None, _) | (Some(Type::File), Existing::Replace) => {}
+        (Some(Type::File), Existing::Keep) => return Ok(()),
+        (Some(Type::File), Existing::Refuse) => {
+            return match target.has(name, bytes)? {
+                true => Ok(()),
+                false => Err(Error::Exists(name.to_owned())),
+            };
+        }
+        (Some(Type::Directory), _) => return Err(Error::NoFile(name.to_owned())),
+    }
+    let folder = target.stage().map_err(failed)?;
+    let place = folder.path().join("0");
+    fs::write(&place, bytes).map_err(failed)?;
+    target.move_in(&place, name, existing)
+}
+
 fn drain(from: &mut impl Read) -> Result<(), Error> {
     io::copy(from, &mut io::sink()).map(drop).map_err(Error::Read)
 }

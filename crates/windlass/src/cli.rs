@@ -1,10 +1,14 @@
 //! Commands and flags. What a flag means is settled in each command's own module.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::{config, install, local, names, operator, registry, render};
+use crate::{config, exit, install, kit, local, names, operator, registry, render};
 
 /// Serves AI models on Kubernetes: artifacts, disaggregated serving, a catalogue, autoscaling.
 #[derive(Debug, Parser)]
@@ -25,6 +29,8 @@ enum Command {
     /// Serve OCI artifacts from a directory of this machine
     #[command(subcommand)]
     Registry(registry::Command),
+    /// Pack, push, pull and unpack models
+    Kit(Box<kit::Flags>),
     /// Print the objects that manifests become, without a cluster
     Render(Box<RenderFlags>),
     /// Print the CustomResourceDefinitions
@@ -51,20 +57,45 @@ pub(crate) struct RenderFlags {
     pub(crate) kinds: crate::kinds::Flags,
 }
 
-pub(crate) fn run() -> anyhow::Result<()> {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
-    let cli = Cli::parse_from(config::expand(go_style(arguments))?);
-    match cli.command {
+pub(crate) fn run() -> ExitCode {
+    match read(std::env::args_os().collect()) {
+        Ok(cli) => perform(cli.command),
+        Err(error) => exit::report(Err(error)),
+    }
+}
+
+fn read(arguments: Vec<OsString>) -> anyhow::Result<Cli> {
+    let arguments = as_kit(arguments);
+    if arguments.get(1).is_some_and(|command| command == "kit") {
+        let matches = kit::parse(Cli::command(), arguments);
+        return Ok(Cli::from_arg_matches(&matches)?);
+    }
+    Ok(Cli::parse_from(config::expand(go_style(arguments))?))
+}
+
+fn perform(command: Command) -> ExitCode {
+    exit::report(match command {
         Command::Up(flags) => local::up(*flags),
         Command::Down(flags) => local::down(&flags),
         Command::Operator(flags) => operator::run(*flags),
         Command::Registry(command) => registry::run(command),
+        // It has exit codes of its own.
+        Command::Kit(flags) => return kit::run(*flags),
         Command::Render(flags) => render::run(&flags),
         Command::Crds => crate::output::print_yaml(&windlass_api::crds()),
         Command::Manifests(flags) => install::run(&flags),
         Command::Rules(flags) => crate::output::print_yaml(&[install::rules(flags.scope)]),
         Command::UserRoles => crate::output::print_yaml(&[install::user_roles()]),
+    })
+}
+
+/// Scripts for the original run unchanged where a link of its name leads to this program.
+fn as_kit(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let name = arguments.first().and_then(|program| Path::new(program).file_name());
+    if name.is_some_and(|name| name == "kit") {
+        arguments.insert(1, "kit".into());
     }
+    arguments
 }
 
 /// The Go originals accept long flags with one dash; their manifests may use that.

@@ -9,6 +9,7 @@ mod documents;
 mod exit;
 mod install;
 mod kinds;
+mod kit;
 mod local;
 mod names;
 mod operator;
@@ -20,5 +21,5 @@ mod schema;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    exit::report(cli::run())
+    cli::run()
 }

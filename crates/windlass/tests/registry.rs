@@ -6,60 +6,21 @@
     reason = "helpers of tests; clippy exempts only the test functions themselves"
 )]
 
-use std::{
-    io::{BufRead, BufReader, Write},
-    path::Path,
-    process::{Child, Command, Stdio},
-    sync::Arc,
-};
+#[path = "kit/server.rs"]
+mod server;
 
-use rustix::process::{Pid, Signal, kill_process};
+use std::{path::Path, process::Command, sync::Arc};
+
+use server::Server;
 use windlass_kit::{
     Digest, Reference,
     remote::{Progress, Remote, Settings, Upload, credentials},
 };
 
-struct Server {
-    child: Child,
-    address: String,
-}
-
-impl Server {
-    fn start(root: &Path, more: &[&str], input: &str) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_windlass"))
-            .args(["registry", "serve", "--listen", "127.0.0.1:0", "--root"])
-            .arg(root)
-            .args(more)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.split("http://").nth(1).and_then(|rest| rest.split(';').next());
-        let address = address.unwrap_or_else(|| panic!("{line:?}")).to_owned();
-        Self { child, address }
-    }
-
-    fn remote(&self, credentials: &Path) -> Remote {
-        let credentials = vec![credentials.to_owned()];
-        let settings = Settings { plain_http: true, credentials, ..Settings::default() };
-        Remote::new(&self.address, &settings).unwrap()
-    }
-
-    fn end(mut self) -> Option<i32> {
-        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
-        kill_process(pid, Signal::TERM).unwrap();
-        self.child.wait().unwrap().code()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn remote(server: &Server, credentials: &Path) -> Remote {
+    let credentials = vec![credentials.to_owned()];
+    let settings = Settings { plain_http: true, credentials, ..Settings::default() };
+    Remote::new(&server.address, &settings).unwrap()
 }
 
 struct Quiet;
@@ -87,10 +48,10 @@ async fn what_was_pushed_is_there_after_a_restart() {
     let nobody = folder.path().join("nobody");
     let server = Server::start(&root, &[], "");
     let name = |server: &Server| Reference::parse(&format!("{}/org/m:v1", server.address)).unwrap();
-    let pushed = push(&server.remote(&nobody), &name(&server)).await;
+    let pushed = push(&remote(&server, &nobody), &name(&server)).await;
     assert_eq!(server.end(), Some(0));
     let server = Server::start(&root, &["--read-only"], "");
-    let remote = server.remote(&nobody);
+    let remote = remote(&server, &nobody);
     assert_eq!(remote.resolve(&name(&server)).await.unwrap(), Some(pushed));
     let refused = remote.delete_manifest(&name(&server)).await.unwrap_err();
     assert!(refused.to_string().contains("can only be read"), "{refused}");
@@ -111,8 +72,8 @@ async fn whoever_has_no_password_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("registry"), &["--user", "u"], "secret\n");
     let file = folder.path().join("credentials.json");
-    let refused = server.remote(&file).ping().await.unwrap_err();
+    let refused = remote(&server, &file).ping().await.unwrap_err();
     assert!(refused.to_string().contains("401"), "{refused}");
     credentials::keep(&file, &server.address, "u", "secret").unwrap();
-    server.remote(&file).ping().await.unwrap();
+    remote(&server, &file).ping().await.unwrap();
 }

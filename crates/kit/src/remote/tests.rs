@@ -17,7 +17,9 @@ use axum::{
     response::Response,
 };
 use bytes::Bytes;
+use futures::{StreamExt, stream};
 use http::{Method, StatusCode};
+use http_body_util::BodyExt;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
@@ -30,6 +32,8 @@ enum Fault {
     Answer(u16, Option<(&'static str, String)>),
     /// Served, but nobody hears of it.
     Lost,
+    /// After so many bytes the connection breaks.
+    Cut(usize),
 }
 
 type Rule = (Method, &'static str, Fault);
@@ -69,6 +73,17 @@ async fn meddle(State(script): State<Script>, request: Request, next: Next) -> R
             let mut response = Response::new(Body::empty());
             *response.status_mut() = StatusCode::BAD_GATEWAY;
             response
+        }
+        Some(Fault::Cut(count)) => {
+            let (parts, body) = next.run(request).await.into_parts();
+            let bytes = body.collect().await.unwrap().to_bytes();
+            let first = stream::iter([Ok(bytes.slice(..count))]);
+            // What was said before is on its way by then.
+            let broken = stream::once(async {
+                tokio::task::yield_now().await;
+                Err(std::io::Error::other("cut"))
+            });
+            Response::from_parts(parts, Body::from_stream(first.chain(broken)))
         }
         None => {
             let count =
@@ -234,6 +249,26 @@ async fn k23_k24_a_large_blob_goes_on_where_it_was() {
     let digest = Digest::of(&third);
     remote.upload("a/m", &digest, Arc::new(third.clone()), Some(gone), quiet()).await.unwrap();
     assert_eq!(pull(&remote, &digest).await, third);
+}
+
+#[tokio::test]
+async fn a_blob_is_read_on_where_its_connection_broke() {
+    let world = World::new().await;
+    let remote = world.remote();
+    let content: Bytes = (0..=255).cycle().take(200_000).collect::<Vec<u8>>().into();
+    let digest = push(&remote, content.clone()).await.unwrap();
+    world.fail([70_000, 1].map(|count| (Method::GET, "/blobs/sha256", Fault::Cut(count))));
+    let mut reader = remote.reader("a/m", &digest, content.len() as u64);
+    let read = tokio::task::spawn_blocking(move || {
+        let mut all = Vec::new();
+        std::io::Read::read_to_end(&mut reader, &mut all).map(|_| all)
+    });
+    assert_eq!(read.await.unwrap().unwrap(), content);
+    let asked = world.script.asked.lock().unwrap();
+    let count = asked
+        .iter()
+        .filter(|(method, path)| method == Method::GET && path.contains("/blobs/sha256"));
+    assert_eq!(count.count(), 3);
 }
 
 #[tokio::test]

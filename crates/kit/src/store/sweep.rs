@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{Error, INDEX, Store, at};
-use crate::{Digest, digest::HashWriter};
+use crate::{Digest, digest::HashWriter, manifest::Descriptor};
 
 /// Younger ones may belong to a pull that is under way.
 const AGE: Duration = Duration::from_secs(60 * 60);
@@ -47,6 +47,31 @@ impl Store {
                 fs::remove_file(&path).map_err(at(&path))?;
                 freed.blobs += 1;
                 freed.bytes += found.len();
+            }
+        }
+        Ok(freed)
+    }
+
+    /// The blobs of an artifact that is no longer listed go, whatever their age, unless another needs them.
+    pub fn collect(&self, removed: &Descriptor) -> Result<Freed, Error> {
+        let _lock = self.lock(true)?;
+        let used = self.used()?;
+        let mut freed = Freed::default();
+        if used.contains(&removed.digest) || !self.has(&removed.digest) {
+            return Ok(freed);
+        }
+        let read = self.manifest(removed)?;
+        let blobs = read.layers.into_iter().chain([read.config]).map(|blob| blob.digest);
+        let blobs: BTreeSet<Digest> = blobs.chain([removed.digest.clone()]).collect();
+        for digest in blobs.difference(&used) {
+            let path = self.blob(digest);
+            match fs::metadata(&path).and_then(|found| fs::remove_file(&path).map(|()| found)) {
+                Ok(found) => {
+                    freed.blobs += 1;
+                    freed.bytes += found.len();
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(at(&path)(error)),
             }
         }
         Ok(freed)

@@ -1,7 +1,8 @@
 //! The folder that is unpacked into. Nothing is ever reached through a link in it.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read},
     os::fd::OwnedFd,
     path::{Path, PathBuf},
 };
@@ -46,6 +47,18 @@ impl Target {
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(failed(name)(error)),
         }
+    }
+
+    /// Whether a file that is there says just this.
+    pub(super) fn has(&self, name: &str, bytes: &[u8]) -> Result<bool, Error> {
+        let (parent, base) = parts(name);
+        let Some(parent) = self.directory(parent, name)? else { return Ok(false) };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&parent, base, flags, Mode::empty()).map_err(failed(name))?;
+        let mut there = Vec::new();
+        let mut file = fs::File::from(file).take(bytes.len() as u64 + 1);
+        file.read_to_end(&mut there).map_err(|source| write_failed(name, source))?;
+        Ok(there == bytes)
     }
 
     /// With all that are above it. Whether it was not there.

@@ -122,6 +122,25 @@ fn k18_what_is_there_stays_unless_told() {
 }
 
 #[test]
+fn k18_an_equal_kitfile_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = Target::open(folder.path()).unwrap();
+    let write = |text: &str, existing| file("Kitfile", text.as_bytes(), &target, existing);
+    let is = || fs::read_to_string(folder.path().join("Kitfile")).unwrap();
+    write("a", Existing::Refuse).unwrap();
+    write("a", Existing::Refuse).unwrap();
+    assert!(matches!(write("ab", Existing::Refuse), Err(Error::Exists(_))));
+    write("ab", Existing::Keep).unwrap();
+    assert_eq!(is(), "a");
+    write("ab", Existing::Replace).unwrap();
+    assert_eq!(is(), "ab");
+    assert_eq!(names(folder.path()), ["Kitfile"]);
+    fs::remove_file(folder.path().join("Kitfile")).unwrap();
+    symlink("elsewhere", folder.path().join("Kitfile")).unwrap();
+    assert!(matches!(write("a", Existing::Replace), Err(Error::Through { .. })));
+}
+
+#[test]
 fn k17_what_grows_without_end_is_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let target = Target::open(folder.path()).unwrap();
