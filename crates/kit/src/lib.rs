@@ -21,6 +21,7 @@ pub mod remote;
 pub mod store;
 pub mod tar;
 pub mod unpack;
+pub mod verify;
 
 mod json;
 mod whole;

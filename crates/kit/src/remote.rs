@@ -12,6 +12,7 @@ mod blobs;
 mod challenge;
 pub mod credentials;
 mod manifests;
+mod referrers;
 pub(crate) mod retry;
 mod send;
 mod source;
