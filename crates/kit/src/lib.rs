@@ -7,6 +7,7 @@
 pub mod classify;
 pub mod context;
 pub mod digest;
+pub mod digests;
 pub mod hub;
 pub mod ignore;
 pub mod kitfile;
