@@ -13,6 +13,7 @@ mod audit;
 mod converge;
 #[cfg(feature = "bench")]
 mod foreign;
+mod kit;
 #[cfg(feature = "bench")]
 mod objects;
 #[cfg(feature = "bench")]
@@ -95,6 +96,21 @@ that takes no longer, a fifth of the memory.
   --debug            debug builds, for trying the benchmark itself; the figures mean nothing
 ";
 
+pub const KIT_HELP: &str = "\
+cargo xtask bench kit [OPTIONS]
+
+A model of files that no compression makes smaller, packed, pushed to a registry on this machine,
+pulled and unpacked, beside hashing and copying alone; and how much is sent again when a push is
+killed at half. Prints one line of JSON on standard output, its progress and a table on standard
+error. Exit code 1 if something that is wanted is not reached. The fields are explained in
+CONTRIBUTING.md.
+
+  --megabytes N      of all files together; default: 2000
+  --files N          default: 4
+  --rounds N         default: 3
+  --debug            debug builds, for trying the benchmark itself; the figures mean nothing
+";
+
 /// Tells a build of ourselves that it is the one to measure.
 const MEASURE: &str = "WINDLASS_BENCH_MEASURE";
 
@@ -103,6 +119,7 @@ const MEASURE: &str = "WINDLASS_BENCH_MEASURE";
 enum Wanted {
     Api(api::Arguments),
     Converge(Arguments),
+    Kit(kit::Arguments),
     Up(Starts),
 }
 
@@ -111,6 +128,7 @@ impl Wanted {
         match what {
             "api" => api::Arguments::parse(arguments).map(Self::Api),
             "converge" => Arguments::parse(arguments).map(Self::Converge),
+            "kit" => kit::Arguments::parse(arguments).map(Self::Kit),
             "up" => Starts::parse(arguments).map(Self::Up),
             _ => Err(format!("cannot measure {what:?}")),
         }
@@ -120,16 +138,18 @@ impl Wanted {
         match self {
             Self::Api(arguments) => arguments.debug,
             Self::Converge(arguments) => arguments.debug,
+            Self::Kit(arguments) => arguments.debug,
             Self::Up(starts) => starts.debug,
         }
     }
 
     #[cfg(feature = "bench")]
-    fn measure(&self) -> Result<()> {
+    fn measure(&self) -> Result<bool> {
         match self {
-            Self::Api(arguments) => api::run(arguments),
-            Self::Converge(arguments) => converge::run(arguments),
-            Self::Up(starts) => up::run(starts),
+            Self::Api(arguments) => api::run(arguments).map(|()| true),
+            Self::Converge(arguments) => converge::run(arguments).map(|()| true),
+            Self::Kit(arguments) => kit::run(arguments),
+            Self::Up(starts) => up::run(starts).map(|()| true),
         }
     }
 }
@@ -140,7 +160,7 @@ pub fn run(what: &str, arguments: &[&str]) -> Result<bool> {
         .map_err(|problem| anyhow!("{problem}; see `cargo xtask bench --help`"))?;
     #[cfg(feature = "bench")]
     if wanted.is_debug() || std::env::var_os(MEASURE).is_some() {
-        return wanted.measure().map(|()| true);
+        return wanted.measure();
     }
     hand_over(what, arguments, wanted.is_debug())
 }

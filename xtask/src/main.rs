@@ -65,6 +65,10 @@ fn main() -> ExitCode {
             print!("{}", bench::API_HELP);
             Ok(true)
         }
+        ["bench", "kit", "--help" | "-h"] => {
+            print!("{}", bench::KIT_HELP);
+            Ok(true)
+        }
         ["bench", what, rest @ ..] => bench::run(what, rest),
         ["churn", "--help" | "-h"] => {
             print!("{}", churn::HELP);

@@ -7,6 +7,7 @@
 pub mod classify;
 pub mod context;
 pub mod digest;
+pub mod digests;
 pub mod hub;
 pub mod ignore;
 pub mod kitfile;
@@ -21,6 +22,7 @@ pub mod remote;
 pub mod store;
 pub mod tar;
 pub mod unpack;
+pub mod verify;
 
 mod json;
 mod whole;

@@ -13,6 +13,7 @@ mod challenge;
 pub mod credentials;
 mod manifests;
 mod reader;
+mod referrers;
 pub(crate) mod retry;
 mod send;
 mod source;

@@ -1,0 +1,22 @@
+//! `bench kit`: a model packed, pushed, pulled and unpacked, beside what the machine can do at all.
+//!
+//! [`data`] makes the model, [`limits`] hashes and copies it, [`program`] runs the commands, [`wire`]
+//! counts what they send, and [`report`] is what comes out.
+
+mod arguments;
+#[cfg(feature = "bench")]
+mod data;
+#[cfg(feature = "bench")]
+mod limits;
+#[cfg(feature = "bench")]
+mod program;
+#[cfg(feature = "bench")]
+mod report;
+#[cfg(feature = "bench")]
+mod run;
+#[cfg(feature = "bench")]
+mod wire;
+
+pub(super) use arguments::Arguments;
+#[cfg(feature = "bench")]
+pub(super) use run::run;
