@@ -140,12 +140,15 @@ impl Operator {
         self.metric("windlass_reconciles_total", &[]).await
     }
 
-    /// Waits until the present process has ended a pass over each of so many objects.
+    /// Waits until the present process has ended a pass over each of so many objects, and none of them
+    /// waits for another.
     pub async fn wait_for_passes(&self, objects: usize) {
         until(&format!("a pass over each of {objects} objects"), || async {
+            let waiting = self.metric("windlass_queue_depth", &[]).await;
             let log = self.log();
             let seen = looked_at(&log[self.log_start..]).len();
-            if seen >= objects { Ok(()) } else { Err(format!("{seen} objects\n{}", tail(&log))) }
+            let state = || format!("{seen} objects, {waiting} wait\n{}", tail(&log));
+            if seen >= objects && waiting == 0.0 { Ok(()) } else { Err(state()) }
         })
         .await;
     }

@@ -105,7 +105,7 @@ impl Cache {
         Some(cache.objects.get(key).cloned())
     }
 
-    /// The object if it has been seen; that it has not says nothing.
+    /// The object if it has been seen, by a watch or as the answer to a write; that it has not says nothing.
     pub fn seen(&self, kind: &Kind, key: &ObjectKey) -> Option<Arc<Object>> {
         self.read().get(kind)?.objects.get(key).cloned()
     }

@@ -350,7 +350,7 @@ impl<D: Domain> First<'_, D> {
         if watch.need == Need::Optional && watch.kind != self.shared.pipeline.kind {
             tokio::time::sleep(PATIENCE).await;
             if self.done() {
-                tracing::warn!(kind = %watch.kind, "cannot be listed; going on without it");
+                tracing::warn!(kind = %watch.kind, "cannot be listed; it is asked for one by one until it can");
             }
         }
         std::future::pending().await

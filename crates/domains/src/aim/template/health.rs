@@ -144,11 +144,19 @@ fn judge<K: TemplateKind>(template: &K, observed: &Observed) -> (State, Vec<Cond
     let beside =
         told.into_iter().filter(|update| [FAILURE, PROGRESSING].contains(&update.type_.as_str()));
     let mut all = available();
+    if matches!(observed.outcome, Outcome::Unread { .. }) && is_told(template, PROGRESSING) {
+        // Who could not look knows nothing of the asking, and what is told of it may be all that does.
+        all.retain(|known| known.type_ != PROGRESSING);
+    }
     for update in beside {
         all.retain(|known| known.type_ != update.type_);
         all.push(update);
     }
     (State::Ready, all)
+}
+
+fn is_told<K: TemplateKind>(template: &K, type_: &str) -> bool {
+    template.status().is_some_and(|status| find(&status.conditions, type_).is_some())
 }
 
 fn available() -> Vec<ConditionUpdate> {

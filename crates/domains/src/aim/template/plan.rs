@@ -11,7 +11,7 @@ use windlass_engine::kind::TypedScope;
 use windlass_engine::plan::{Ownership, Plan, Strategy, When};
 
 use super::compose::{Observed, Outcome};
-use super::discovery::{has_answer, lacks_inputs};
+use super::discovery::lacks_inputs;
 use super::fetch::home;
 use super::objects::job::{Question, job};
 use super::objects::runtime::{self, Served};
@@ -86,16 +86,15 @@ fn ask<K: TemplateKind>(plan: &mut Plan, home: &str, template: &K, observed: &Ob
     plan.add(&job, Ownership::Owned, Strategy::CreateOnce);
 }
 
-/// An answer that was just read is stored before what runs by the one before it changes: a pass that
-/// writes ends with another look, and by then what has told the answer may be gone. The first one is
-/// stored after its runtime is written, because from then on services build on it, and KServe does not
-/// forget that it has missed a runtime. Until it is stored to what an answer is one, only what runs
-/// tells of it, and must stay as it is.
+/// What runs by an answer goes with it, in the pass that finds it: services build on what is stored, and
+/// KServe would start their pods by the runtime of before. Only until it is stored to what an answer is
+/// one, nothing but what runs tells of it, and must stay as it is until the next one is stored.
 fn may_serve<K: TemplateKind>(template: &K, observed: &Observed) -> bool {
     match observed.outcome {
+        _ if !lacks_inputs(template) => true,
         Outcome::Answered => true,
-        Outcome::Discovered => !has_answer(template.status()) || observed.is_stored(template),
-        _ => !lacks_inputs(template),
+        Outcome::Discovered => observed.is_stored(template),
+        _ => false,
     }
 }
 

@@ -36,16 +36,21 @@ fn w05_an_answer_is_not_that_of_an_image_which_is_being_asked() {
             cluster.end(end);
             template = pruned(&template, &pass(&template, &mut cluster, later(1)));
         }
+        // Nor does it become so while nothing can be read.
+        cluster.unread = Some("ServingRuntime");
+        template = pruned(&template, &pass(&template, &mut cluster, later(2)));
+        cluster.unread = None;
         cluster.objects.retain(|object| object["kind"] != "ServingRuntime");
-        let seen = pass(&template, &mut cluster, later(2));
+        let seen = pass(&template, &mut cluster, later(3));
         assert!(is_available(&seen));
         assert_eq!(seen.condition("Progressing").unwrap().1, reason);
+        assert_eq!(seen.events(), [""; 0]);
     }
 }
 
 /// The runtime may be refused for a while.
 #[test]
-fn w23_an_answer_is_told_once_however_long_it_takes_until_it_is_served() {
+fn w23_an_answer_is_told_once_while_its_job_is_there_until_it_is_served() {
     let (mut template, mut cluster) = overtaken(OUTPUT);
     template = pruned(&template, &pass(&template, &mut cluster, later(0)));
     cluster.end("Complete");
@@ -95,6 +100,7 @@ fn why_an_output_makes_no_sense_is_known_again_after_a_read_has_failed() {
         let again = pass(&template, &mut cluster, later(3));
         assert_eq!(again.condition("Failure"), told.condition("Failure"));
         assert_eq!(again.phase(), told.phase());
+        assert_eq!(again.events(), [""; 0]);
     }
 }
 
