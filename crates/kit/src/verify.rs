@@ -7,7 +7,7 @@ use std::{io, path::PathBuf};
 
 use crate::{
     Digest, Reference,
-    manifest::{Descriptor, Manifest},
+    manifest::Manifest,
     reference::{self, Tag, Version},
     remote::{self, Remote},
 };
@@ -94,10 +94,9 @@ async fn read(
 ) -> Result<(), Error> {
     let layers = manifest.layers.iter().filter(|layer| layer.media_type == media_type);
     for layer in layers.take(MOST.saturating_sub(found.len())) {
-        let Descriptor { digest, annotations, .. } = layer;
-        let bytes = remote.small_blob(reference.repository(), digest).await?;
+        let bytes = remote.small_blob(reference.repository(), layer).await?;
         found.push(match media_type {
-            SIGNED => Signature::beside(&bytes, annotations),
+            SIGNED => Signature::beside(&bytes, &layer.annotations),
             _ => Signature::bundle(&bytes),
         });
     }

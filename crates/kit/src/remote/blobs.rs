@@ -1,6 +1,5 @@
 //! Blobs that a registry has.
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 use super::{
@@ -39,18 +38,6 @@ impl Remote {
             }
             _ => Err(self.unexpected(&call.attempt, response).await),
         }
-    }
-
-    /// As a whole, and what its digest says.
-    pub async fn small_blob(&self, repository: &str, digest: &Digest) -> Result<Bytes, Error> {
-        let part = self.blob(repository, digest, 0, None).await?;
-        let bytes = self.read_small(part.response, &format!("read {digest}")).await?;
-        let is = Digest::of(&bytes);
-        if is != *digest {
-            let (wanted, is) = (digest.to_string(), is.to_string());
-            return Err(Error::Mismatch { registry: self.registry().to_owned(), wanted, is });
-        }
-        Ok(bytes)
     }
 
     /// From this byte on, up to `count` of them. A server without ranges sends everything, from the first.

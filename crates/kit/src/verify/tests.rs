@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::{
-    manifest::{Annotations, IMAGE_MANIFEST},
+    manifest::{Annotations, Descriptor, IMAGE_MANIFEST},
     registry,
     remote::{Progress, Settings, Upload},
 };
