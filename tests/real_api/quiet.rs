@@ -54,7 +54,7 @@ async fn k16_a_pass_over_a_converged_object_writes_nothing() {
 }
 
 /// Returns when the new process has looked at all of so many objects.
-async fn restart(operator: &mut Operator, space: &Space, setup: &Setup, objects: u32) {
+async fn restart(operator: &mut Operator, space: &Space, setup: &Setup, objects: usize) {
     operator.kill();
     operator.restart(space, setup);
     operator.wait_for_passes(objects).await;

@@ -1,6 +1,7 @@
 //! The operator as users run it: a process, with a token bound to exactly the rights it ships with.
 
 use std::{
+    collections::HashSet,
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -139,14 +140,12 @@ impl Operator {
         self.metric("windlass_reconciles_total", &[]).await
     }
 
-    /// Waits until the present process has looked at all of so many objects: each of them waits in
-    /// the queue from the start, so none is left when there were enough passes and it is empty.
-    pub async fn wait_for_passes(&self, objects: u32) {
+    /// Waits until the present process has ended a pass over each of so many objects.
+    pub async fn wait_for_passes(&self, objects: usize) {
         until(&format!("a pass over each of {objects} objects"), || async {
-            let (passes, waiting) =
-                (self.passes().await, self.metric("windlass_queue_depth", &[]).await);
-            let seen = format!("{passes} passes, {waiting} objects wait");
-            if passes >= f64::from(objects) && waiting == 0.0 { Ok(()) } else { Err(seen) }
+            let log = self.log();
+            let seen = looked_at(&log[self.log_start..]).len();
+            if seen >= objects { Ok(()) } else { Err(format!("{seen} objects\n{}", tail(&log))) }
         })
         .await;
     }
@@ -168,6 +167,13 @@ impl Drop for Operator {
             eprintln!("log of the operator:\n{}", tail(&self.log()));
         }
     }
+}
+
+/// Kind, namespace and name of the objects over which a pass has ended.
+fn looked_at(log: &str) -> HashSet<&str> {
+    let ended = log.lines().filter(|line| line.contains("pass ended"));
+    let spans = ended.filter_map(|line| line.split("reconcile{").nth(1));
+    spans.filter_map(|span| span.split('}').next()?.split(" generation=").next()).collect()
 }
 
 fn tail(log: &str) -> String {

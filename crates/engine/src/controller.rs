@@ -312,11 +312,13 @@ impl<D: Domain> Shared<D> {
             generation = tracing::field::Empty,
         );
         let pass = AssertUnwindSafe(self.pipeline.reconcile(key)).catch_unwind();
-        pass.instrument(span.clone()).await.unwrap_or_else(|_| {
+        let pass = pass.instrument(span.clone()).await.unwrap_or_else(|_| {
             // The panic hook has printed where; the other objects must not suffer.
             span.in_scope(|| tracing::error!("the pass panicked"));
             Pass { outcome: Outcome::Panic, ..Pass::RETRY }
-        })
+        });
+        span.in_scope(|| tracing::debug!(outcome = pass.outcome.as_str(), "pass ended"));
+        pass
     }
 }
 
