@@ -176,7 +176,7 @@ impl Drop for Operator {
 fn looked_at(log: &str) -> HashSet<&str> {
     let ended = log.lines().filter(|line| line.contains("pass ended"));
     let spans = ended.filter_map(|line| line.split("reconcile{").nth(1));
-    spans.filter_map(|span| span.split("}").next()?.split(" generation=").next()).collect()
+    spans.filter_map(|span| span.split('}').next()?.split(" generation=").next()).collect()
 }
 
 fn tail(log: &str) -> String {
