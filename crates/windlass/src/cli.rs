@@ -93,7 +93,7 @@ fn perform(command: Command) -> ExitCode {
 fn as_kit(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let name = arguments.first().and_then(|program| Path::new(program).file_name());
     if name.is_some_and(|name| name == "kit") {
-        arguments.insert(1, "kit".into());
+        arguments.splice(..1, ["windlass", "kit"].map(OsString::from));
     }
     arguments
 }

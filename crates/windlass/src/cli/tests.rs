@@ -58,3 +58,16 @@ fn a_deployment_of_the_go_original_may_keep_its_flags() {
     let arguments = ["windlass", "operator"].into_iter().chain(flags).map(OsString::from);
     Cli::try_parse_from(go_style(arguments.collect())).unwrap();
 }
+
+#[test]
+fn a_link_of_the_name_kit_is_the_command() {
+    for (given, want) in [
+        (&["/usr/bin/kit", "pack", "."][..], &["windlass", "kit", "pack", "."][..]),
+        (&["kit"], &["windlass", "kit"]),
+        (&["windlass", "crds"], &["windlass", "crds"]),
+        (&["kitten", "crds"], &["kitten", "crds"]),
+    ] {
+        let given: Vec<OsString> = given.iter().map(OsString::from).collect();
+        assert_eq!(as_kit(given), want, "{want:?}");
+    }
+}

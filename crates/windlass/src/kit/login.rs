@@ -159,7 +159,7 @@ impl Hidden {
 impl Drop for Hidden {
     fn drop(&mut self) {
         // Nothing can be done about a terminal that has gone.
-        drop(tcsetattr(&self.terminal, OptionalActions::Flush, &self.before));
+        let _ = tcsetattr(&self.terminal, OptionalActions::Flush, &self.before);
     }
 }
 

@@ -60,6 +60,14 @@ impl Output {
         }
     }
 
+    /// Beside what was asked for, which others may read.
+    pub(super) fn note(&self, text: impl fmt::Display) {
+        if self.level <= Level::Info {
+            let text = capital(&text.to_string());
+            self.progress.aside(|| eprintln!("{text}"));
+        }
+    }
+
     pub(super) fn warn(&self, text: impl fmt::Display) {
         if self.level <= Level::Warn {
             let text = capital(&text.to_string());

@@ -74,7 +74,7 @@ impl Session {
         let (reference, more) = Reference::parse_with_tags(text)?;
         let is_latest = *reference.version() == Version::Tag(Tag::latest());
         if is_latest && !text.ends_with(":latest") && more.is_empty() {
-            self.out.info(format!("no tag given for {text}: using latest"));
+            self.out.note(format!("no tag given for {text}: using latest"));
         }
         Ok((reference, more))
     }

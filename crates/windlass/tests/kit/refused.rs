@@ -66,7 +66,7 @@ fn k20_who_may_not_is_told_why() {
     world.kit(&["pull", "--plain-http", &missing]).refused(3, &missing);
     let logged_out = world.kit(&["logout", &server.address]).well();
     assert_eq!(logged_out, format!("Logged out of {}\n", server.address));
-    world.kit(&["logout", &server.address]).refused(3, "not logged in");
+    world.kit(&["logout", &server.address]).refused(3, "Not logged in");
     world.kit(&["pull", "--plain-http", &name]).refused(4, "401");
 }
 

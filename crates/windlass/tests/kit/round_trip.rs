@@ -114,7 +114,7 @@ fn only_layers_that_are_wanted_are_asked_for() {
         ("--docs", &["README.md", "docs/guide.md"]),
     ] {
         front.seen.lock().unwrap().ranges.clear();
-        let folder = filter.replace([':', '='], "-");
+        let folder = filter.trim_start_matches('-').replace([':', '='], "-");
         world.kit(&["unpack", "--plain-http", filter, "-d", &folder, &name]).well();
         let found = world.files(&folder);
         assert_eq!(found.keys().map(String::as_str).collect::<Vec<_>>(), files, "{filter}");
