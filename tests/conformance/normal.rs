@@ -26,6 +26,10 @@ pub(crate) struct Normal {
 /// The answers of a case, ready to be compared with those of another server.
 pub(crate) fn normalise(records: &[Record]) -> Vec<Normal> {
     let mut seen = Seen::default();
+    // First all of them: messages tell of names before the objects are read.
+    for Record { answer, .. } in records {
+        answer.events.iter().chain([&answer.body]).for_each(|value| seen.learn(value));
+    }
     let normal = |record: &Record| seen.normal(&record.step, &record.answer);
     records.iter().map(normal).collect()
 }
@@ -74,9 +78,6 @@ impl Seen {
         let mut body = Value::Null;
         let mut warnings = Vec::new();
         let mut events = Vec::new();
-        for value in answer.events.iter().chain([&answer.body]) {
-            self.learn(value);
-        }
         if whole {
             body = self.value(&answer.body);
             loosen(&mut body, step);

@@ -20,7 +20,10 @@ impl Drop for Controlled {
 
 impl Controlled {
     pub(crate) async fn new(settings: Settings) -> Self {
-        let api = Api::new().await;
+        Self::on(Api::new().await, settings)
+    }
+
+    pub(crate) fn on(api: Api, settings: Settings) -> Self {
         let task = tokio::spawn(controllers::run(api.server.clone(), settings));
         Self { api, task }
     }

@@ -1,7 +1,10 @@
 use serde_json::{Value, json};
 use windlass_local::controllers::Settings;
 
-use crate::controlled::{Controlled, PODS, pod};
+use crate::{
+    api::Api,
+    controlled::{Controlled, PODS, pod},
+};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
@@ -72,4 +75,18 @@ async fn a_service_without_a_selector_is_left_to_its_author() {
     let slices = cluster.list(SLICES, |slices| !slices.is_empty()).await;
     assert_eq!(slices.len(), 1);
     assert_eq!(slices[0]["metadata"]["labels"]["kubernetes.io/service-name"], "zzz");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endpoints_whose_service_went_while_nobody_looked_go_too() {
+    let api = Api::new().await;
+    let all = "/api/v1/namespaces/default/endpoints";
+    let ours = json!({"endpoints.kubernetes.io/managed-by": "endpoint-controller"});
+    for (name, labels) in [("left", ours), ("foreign", json!({}))] {
+        let metadata = json!({"name": name, "labels": labels});
+        api.post(all, json!({"metadata": metadata})).await.is(201);
+    }
+    let cluster = Controlled::on(api, Settings::default());
+    cluster.api.until_gone(&format!("{all}/left")).await;
+    cluster.api.get(&format!("{all}/foreign")).await.is(200);
 }

@@ -60,10 +60,7 @@ pub(super) async fn run(client: &Client, known: &Arc<Known>) {
                 defined.filter(|kind| !listed.contains(kind)).for_each(|kind| watches.end(kind));
                 known.know_definitions();
             }
-            Err(error) => {
-                tracing::warn!(%error, "cannot watch definitions");
-                known.know_definitions();
-            }
+            Err(error) => tracing::warn!(%error, "cannot watch definitions"),
         }
     }
 }
