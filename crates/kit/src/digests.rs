@@ -5,6 +5,7 @@ use std::{
     io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -62,6 +63,9 @@ impl Digests {
     }
 
     fn keep(&self, print: Digest, digest: Digest) {
+        // Several layers are packed at once. Who packs elsewhere may still win, which costs a reading.
+        static ALONE: Mutex<()> = Mutex::new(());
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut known = self.known();
         known.0.push((print, digest));
         let surplus = known.0.len().saturating_sub(MOST);
