@@ -5,13 +5,14 @@ use std::{
     io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Digest, layer::Layer, pack};
+use crate::{Digest, layer::Layer};
 
 /// The oldest go first.
 const MOST: usize = 10_000;
@@ -28,7 +29,7 @@ struct Known(Vec<(Digest, Digest)>);
 
 /// How the files of a layer are, without looking into them.
 #[derive(PartialEq, Eq)]
-struct Look {
+pub struct Look {
     print: Digest,
     /// Of all files, the last time that one was touched.
     touched: Duration,
@@ -39,19 +40,19 @@ impl Digests {
         Self { path: home.join("windlass/digests") }
     }
 
-    /// That of the layer as it is stored without compression.
-    pub fn hash(&self, layer: &Layer) -> io::Result<Digest> {
-        let before = look(layer)?;
-        let known = self.known().0.into_iter().find(|(print, _)| *print == before.print);
-        if let Some((_, digest)) = known {
-            return Ok(digest);
-        }
-        let digest = pack::hash(layer)?;
+    /// That of the layer as it is stored without compression, if its files are as they were.
+    pub fn find(&self, look: &Look) -> Option<Digest> {
+        let known = self.known().0.into_iter().find(|(print, _)| *print == look.print);
+        known.map(|(_, digest)| digest)
+    }
+
+    /// What was read of the layer after this look.
+    pub fn remember(&self, layer: &Layer, before: Look, digest: &Digest) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        if look(layer)? == before && before.touched + SETTLED < now {
+        let is_same = look(layer).is_ok_and(|after| after == before);
+        if is_same && before.touched + SETTLED < now {
             self.keep(before.print, digest.clone());
         }
-        Ok(digest)
     }
 
     fn known(&self) -> Known {
@@ -62,6 +63,9 @@ impl Digests {
     }
 
     fn keep(&self, print: Digest, digest: Digest) {
+        // Several layers are packed at once. Who packs elsewhere may still win, which costs a reading.
+        static ALONE: Mutex<()> = Mutex::new(());
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut known = self.known();
         known.0.push((print, digest));
         let surplus = known.0.len().saturating_sub(MOST);
@@ -75,7 +79,7 @@ impl Digests {
     }
 }
 
-fn look(layer: &Layer) -> io::Result<Look> {
+pub fn look(layer: &Layer) -> io::Result<Look> {
     let mut hash = Sha256::new();
     let mut touched = Duration::ZERO;
     hash.update(format!("1 {:?}\n", layer.format));
@@ -105,8 +109,19 @@ mod tests {
         context::File,
         kitfile::{Entry, Kind},
         layer::Format,
+        pack,
         tar::Type,
     };
+
+    /// As whoever packs asks.
+    fn hash(digests: &Digests, layer: &Layer) -> Digest {
+        let before = look(layer).unwrap();
+        digests.find(&before).unwrap_or_else(|| {
+            let digest = pack::hash(layer).unwrap();
+            digests.remember(layer, before, &digest);
+            digest
+        })
+    }
 
     fn layer(folder: &Path) -> Layer {
         let place = folder.join("weights");
@@ -130,12 +145,12 @@ mod tests {
         fs::write(folder.path().join("weights"), "12345").unwrap();
         let (digests, layer) = (Digests::new(folder.path()), layer(folder.path()));
         let digest = remember(&digests, &layer);
-        assert_eq!(digests.hash(&layer).unwrap(), digest);
+        assert_eq!(hash(&digests, &layer), digest);
         // What is remembered is answered, so it was not read.
         let other = Digest::of(b"other");
         fs::remove_file(folder.path().join("windlass/digests")).unwrap();
         digests.keep(look(&layer).unwrap().print, other.clone());
-        assert_eq!(digests.hash(&layer).unwrap(), other);
+        assert_eq!(hash(&digests, &layer), other);
     }
 
     #[test]
@@ -143,7 +158,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("weights"), "12345").unwrap();
         let digests = Digests::new(folder.path());
-        digests.hash(&layer(folder.path())).unwrap();
+        hash(&digests, &layer(folder.path()));
         assert!(digests.known().0.is_empty());
     }
 
@@ -157,7 +172,7 @@ mod tests {
         // Another file under the name, as every careful writer makes.
         fs::write(folder.path().join("new"), "54321").unwrap();
         fs::rename(folder.path().join("new"), &file).unwrap();
-        let after = digests.hash(&layer(folder.path())).unwrap();
+        let after = hash(&digests, &layer(folder.path()));
         assert_ne!(after, before);
         assert_eq!(after, pack::hash(&layer(folder.path())).unwrap());
     }
@@ -169,6 +184,6 @@ mod tests {
         fs::create_dir(folder.path().join("windlass")).unwrap();
         fs::write(folder.path().join("windlass/digests"), "{").unwrap();
         let (digests, layer) = (Digests::new(folder.path()), layer(folder.path()));
-        assert_eq!(digests.hash(&layer).unwrap(), pack::hash(&layer).unwrap());
+        assert_eq!(hash(&digests, &layer), pack::hash(&layer).unwrap());
     }
 }

@@ -26,6 +26,7 @@ mod session;
 mod storage;
 mod tag;
 mod unpack;
+mod verify;
 
 use outcome::Interrupted;
 use session::Session;
@@ -68,6 +69,8 @@ enum Command {
     Logout(login::LogoutFlags),
     /// Take an artifact, or one of its tags, out of the local storage or a registry
     Remove(remove::Flags),
+    /// Tell whether an artifact of a registry is signed by the holder of a key
+    Verify(verify::Flags),
     /// Look after what unfinished work has left
     #[command(subcommand)]
     Cache(storage::CacheCommand),
@@ -117,6 +120,7 @@ async fn perform(session: &Session, command: Command) -> anyhow::Result<()> {
         Command::Login(flags) => login::login(session, &flags).await,
         Command::Logout(flags) => login::logout(session, &flags),
         Command::Remove(flags) => remove::run(session, &flags).await,
+        Command::Verify(flags) => verify::run(session, &flags).await,
         Command::Cache(command) => storage::cache(session, &command),
         Command::Store(command) => storage::store(session, &command, SystemTime::now()),
         Command::Version => session.out.data(concat!("Version: ", env!("CARGO_PKG_VERSION"), "\n")),

@@ -4,7 +4,7 @@
 use std::{fmt, io, process::ExitCode};
 
 use windlass_engine::error::chain;
-use windlass_kit::{hub, manifest::read, pull, remote, store, tar, unpack};
+use windlass_kit::{hub, manifest::read, pull, remote, store, tar, unpack, verify};
 
 use super::output::capital;
 
@@ -98,6 +98,9 @@ fn of(error: &(dyn std::error::Error + 'static)) -> Option<Code> {
     if let Some(error) = error.downcast_ref::<read::Error>() {
         return of_contents(error);
     }
+    if let Some(error) = error.downcast_ref::<verify::Error>() {
+        return of_signatures(error);
+    }
     if let Some(error) = error.downcast_ref::<io::Error>() {
         return of_io(error);
     }
@@ -156,6 +159,15 @@ fn of_hub(error: &hub::Error) -> Option<Code> {
         E::Keep { source, .. } => of_io(source),
         E::Setup(error) => of_remote(error),
         E::Endpoint(_) | E::Repository(_) => Some(Code::Other),
+    }
+}
+
+fn of_signatures(error: &verify::Error) -> Option<Code> {
+    use verify::Error as E;
+    match error {
+        E::Remote(error) => of_remote(error),
+        E::Unsigned(_) | E::Other { .. } => Some(Code::Mismatch),
+        E::File { .. } | E::Key(_) | E::Reference(_) => Some(Code::Other),
     }
 }
 

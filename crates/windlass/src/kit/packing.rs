@@ -8,6 +8,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use tokio::task::spawn_blocking;
 use windlass_kit::{
     Kitfile, Reference,
+    digests::{self, Digests},
     layer::Layer,
     manifest::{self, Descriptor, IMAGE_MANIFEST, Manifest, Profile, Stored},
     pack,
@@ -137,7 +138,18 @@ fn keep_layer(
     compression: Compression,
     progress: &Progress,
 ) -> anyhow::Result<(Stored, bool)> {
+    let digests = Digests::new(store.home());
+    let before = digests::look(layer)?;
+    let is_plain = compression.of(|| pack::shrinks(layer))? == manifest::Compression::None;
+    let known = digests.find(&before).filter(|digest| is_plain && store.has(digest));
+    if let Some(digest) = known {
+        progress.finish(layer.entry.path.as_str());
+        return Ok((pack::stored(layer, digest), false));
+    }
     let (stored, file) = write(store, layer, compression, progress)?;
+    if is_plain {
+        digests.remember(layer, before, &stored.digest);
+    }
     let is_new = !store.has(&stored.digest);
     if is_new {
         store.keep(file, &stored.digest)?;
@@ -153,8 +165,7 @@ fn ready_layer(
 ) -> anyhow::Result<(Stored, Arc<dyn Source>)> {
     let key = layer.entry.path.as_str();
     if compression.of(|| pack::shrinks(layer))? == manifest::Compression::None {
-        let into = Counted { inner: io::sink(), key: key.to_owned(), progress: progress.clone() };
-        let stored = pack::write(layer, manifest::Compression::None, into)?;
+        let stored = hashed(store, layer, progress)?;
         progress.finish(key);
         let source: Arc<dyn Source> = Arc::new(layer.clone());
         return Ok((stored, source));
@@ -162,6 +173,20 @@ fn ready_layer(
     let (stored, file) = write(store, layer, compression, progress)?;
     let source: Arc<dyn Source> = Arc::new(Scratch(file));
     Ok((stored, source))
+}
+
+/// What has not changed since it was read is not read again.
+fn hashed(store: &Store, layer: &Layer, progress: &Progress) -> anyhow::Result<Stored> {
+    let digests = Digests::new(store.home());
+    let before = digests::look(layer)?;
+    if let Some(digest) = digests.find(&before) {
+        return Ok(pack::stored(layer, digest));
+    }
+    let key = layer.entry.path.as_str().to_owned();
+    let into = Counted { inner: io::sink(), key, progress: progress.clone() };
+    let stored = pack::write(layer, manifest::Compression::None, into)?;
+    digests.remember(layer, before, &stored.digest);
+    Ok(stored)
 }
 
 fn write(

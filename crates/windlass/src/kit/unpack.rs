@@ -18,6 +18,7 @@ use super::{
     flags::{Network, bytes},
     output::Summary,
     session::Session,
+    verify,
 };
 
 const ENTRIES: u64 = 10_000_000;
@@ -46,6 +47,9 @@ pub(super) struct Flags {
     /// What a compressed layer may become at most; a hundred times its size and at least 1GiB if not given
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     max_size: Option<u64>,
+    /// Unpack nothing that the holder of this key has not signed; ECDSA P-256, as PEM
+    #[arg(long, value_name = "FILE")]
+    verify_key: Option<PathBuf>,
     #[command(flatten)]
     old: Old,
     #[command(flatten)]
@@ -115,7 +119,10 @@ pub(super) async fn run(session: &Session, flags: &Flags) -> anyhow::Result<()> 
     let mut summary = None;
     let mut next = Some(wanted);
     for _ in 0..CHAIN {
-        let Some(reference) = next.take() else { break };
+        let Some(mut reference) = next.take() else { break };
+        if let Some(key) = &flags.verify_key {
+            reference = verify::signed(session, &reference, key, &flags.network).await?;
+        }
         let artifact =
             Artifact::find(session, &reference, Look::StoreFirst, &flags.network).await?;
         one(session, flags, &artifact, &filters, &target).await?;

@@ -6,6 +6,14 @@ use windlass_kit::Digest;
 
 use crate::{server::Server, world::World};
 
+/// Of somebody who has signed nothing.
+const KEY: &str = "\
+-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE1dTQ2zuyY6lcSfyj7EKJW/uQ+UgO
+fssj1oSDWF2aHUNCKtqGbVzaaPEiU0v376izQncUUe67SRfJUujnP5VY7w==
+-----END PUBLIC KEY-----
+";
+
 fn blob(root: &Path, digest: &str) -> std::path::PathBuf {
     let hex = digest.trim_start_matches("sha256:");
     root.join("blobs/sha256").join(&hex[..2]).join(hex)
@@ -34,6 +42,23 @@ fn k10_a_flipped_byte_is_found_and_nothing_of_the_layer_is_kept() {
         left.filter(|name| name.to_string_lossy().starts_with(".windlass")).collect();
     assert!(left.is_empty(), "{left:?}");
     world.kit(&["pull", "--plain-http", &name]).refused(5, model);
+}
+
+#[test]
+fn k31_what_nobody_has_signed_is_not_unpacked() {
+    let world = World::new();
+    let server = Server::start(&world.path("registry"), &[], "");
+    let name = format!("{}/org/tiny:v1", server.address);
+    world.kit(&["pack", "model", "--push", "--plain-http", "-t", &name]).well();
+    world.write("none.pub", b"-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----\n");
+    world.write("a.pub", KEY.as_bytes());
+    let unpack = ["unpack", "--plain-http", "-d", "out", &name, "--verify-key"];
+    for (key, code, text) in [("a.pub", 5, "is not signed"), ("none.pub", 1, "no public key")] {
+        world.kit(&[&unpack[..], &[key]].concat()).refused(code, text);
+        world.kit(&["verify", "--plain-http", &name, "--verify-key", key]).refused(code, text);
+    }
+    let left = fs::read_dir(world.path("out")).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "not even the Kitfile");
 }
 
 #[test]
