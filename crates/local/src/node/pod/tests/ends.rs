@@ -262,5 +262,6 @@ fn a_deleted_pod_does_not_run_its_new_image() {
     life.delete(30);
     life.settle();
     life.end("c", 143);
-    assert_eq!(life.settle(), [Action::Release, Action::Remove]);
+    let actions = life.settle();
+    assert!(actions.contains(&Action::Remove) && !actions.contains(&start_of("c")), "{actions:?}");
 }
