@@ -1,8 +1,7 @@
 //! Digests of layers whose files have not changed since: they need not be read again.
 
 use std::{
-    fs,
-    io,
+    fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},

@@ -58,8 +58,7 @@ struct Site {
 impl Site {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let settings =
-            registry::Settings { root: folder.path().to_owned(), ..Default::default() };
+        let settings = registry::Settings { root: folder.path().to_owned(), ..Default::default() };
         let router = registry::Registry::open(settings).unwrap().router();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -208,7 +207,8 @@ async fn what_makes_no_sense_is_no_signature() {
 fn only_keys_that_can_be_used_are_taken() {
     let good = Key::pem(Signer::new().0.public_key().as_ref());
     assert!(Key::parse(&good).is_some());
-    for bad in ["", "-----BEGIN PUBLIC KEY-----", &good.replace("MFkw", "MFow"), &Key::pem(&[4; 64])]
+    for bad in
+        ["", "-----BEGIN PUBLIC KEY-----", &good.replace("MFkw", "MFow"), &Key::pem(&[4; 64])]
     {
         assert!(Key::parse(bad).is_none(), "{bad:?}");
     }

@@ -33,7 +33,11 @@ impl Model {
             fill(&file, each, &mut random)
                 .with_context(|| format!("cannot write {}", file.display()))?;
             let (indent, end) = if at == 0 { ("  ", "\n  parts:") } else { ("    - ", "") };
-            writeln!(kitfile, "{indent}path: {name}{}", if arguments.files > 1 { end } else { "" })?;
+            writeln!(
+                kitfile,
+                "{indent}path: {name}{}",
+                if arguments.files > 1 { end } else { "" }
+            )?;
             files.push(file);
         }
         fs::write(folder.join("Kitfile"), kitfile).context("cannot write the Kitfile")?;

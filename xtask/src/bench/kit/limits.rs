@@ -53,10 +53,7 @@ fn timed(model: &Model, mut work: impl FnMut(&Path) -> std::io::Result<()>) -> R
 }
 
 /// Not [`std::io::copy`]: the kernel might share the blocks instead of copying them.
-fn blocks(
-    file: &Path,
-    mut take: impl FnMut(&[u8]) -> std::io::Result<()>,
-) -> std::io::Result<()> {
+fn blocks(file: &Path, mut take: impl FnMut(&[u8]) -> std::io::Result<()>) -> std::io::Result<()> {
     let mut file = File::open(file)?;
     let mut buffer = vec![0; BLOCK];
     loop {

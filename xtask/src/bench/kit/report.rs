@@ -97,7 +97,8 @@ impl Report {
         let mut missed = Vec::new();
         if self.pack_push_of_limit < PACK_AND_PUSH {
             let got = self.pack_push_of_limit;
-            missed.push(format!("pack and push: {got} of hashing and copying, not {PACK_AND_PUSH}"));
+            missed
+                .push(format!("pack and push: {got} of hashing and copying, not {PACK_AND_PUSH}"));
         }
         if self.peak_memory_mb() >= MEMORY_MB {
             missed.push(format!("memory: {} MB, not under {MEMORY_MB}", self.peak_memory_mb()));
@@ -158,8 +159,7 @@ mod tests {
 
     fn report(both: u64, peak: u64, resent: u64) -> Report {
         let ran = |millis| vec![Ran { time: Duration::from_millis(millis), peak }];
-        let limits =
-            Limits { hash: Duration::from_secs(1), copy: Duration::from_millis(500) };
+        let limits = Limits { hash: Duration::from_secs(1), copy: Duration::from_millis(500) };
         let measured = Measured {
             limits: vec![limits],
             pack: ran(2000),

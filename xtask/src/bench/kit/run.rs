@@ -87,7 +87,8 @@ fn resent(kit: &Kit<'_>, model: &Model) -> Result<u64> {
 fn same(model: &Model, unpacked: &Path) -> Result<()> {
     for file in &model.files {
         let copy = unpacked.join(file.file_name().unwrap_or_default());
-        let sizes = fs::metadata(file).and_then(|from| Ok((from.len(), fs::metadata(&copy)?.len())));
+        let sizes =
+            fs::metadata(file).and_then(|from| Ok((from.len(), fs::metadata(&copy)?.len())));
         let (from, to) = sizes.with_context(|| format!("cannot look at {}", copy.display()))?;
         anyhow::ensure!(from == to, "{} has {to} bytes instead of {from}", copy.display());
     }
