@@ -121,11 +121,11 @@ fn fill_in(
     readers.may_list(fresh)?;
     for (path, (file, mode)) in payload {
         let to = fresh.join(path);
-        let parents = to.ancestors().skip(1).take_while(|parent| *parent != fresh);
+        let mut parents = to.ancestors().skip(1).take_while(|parent| *parent != fresh);
         if let Some(parent) = to.parent() {
             make_dir(parent)?;
         }
-        parents.map(|parent| readers.may_list(parent)).collect::<io::Result<()>>()?;
+        parents.try_for_each(|parent| readers.may_list(parent))?;
         let mut made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&to)?;
         made.write_all(&file.bytes)?;
         made.set_permissions(Permissions::from_mode(*mode))?;
