@@ -71,6 +71,8 @@ async fn a_node_on_a_small_disk() {
     for name in ["talker", "ender"] {
         node.until_phase(name, "Running").await;
     }
+    let path = format!("{PODS}/talker/log");
+    node.api.until(&path, |log| log.text.starts_with("first\n")).await;
     fill(&disk.join("ballast"));
 
     // Neither volumes nor runs can be written down.
@@ -109,7 +111,6 @@ async fn a_node_on_a_small_disk() {
         node.until_phase(name, "Succeeded").await;
     }
     fs::write(gate("again"), "").unwrap();
-    let path = format!("{PODS}/talker/log");
     let log = node.api.until(&path, |log| log.text.ends_with("last\n")).await.text;
     assert!(log.starts_with("first\n"), "{log}");
     assert!(log.contains(" bytes of output could not be written and are lost\n"), "{log}");
