@@ -55,7 +55,11 @@ async fn logs_are_followed_line_by_line_until_the_container_ends() {
     let ended = wait::blocking("end of kubectl", || child.try_wait().unwrap().ok_or("it follows"));
     assert!(ended.success());
     assert_eq!(lines.recv().ok(), None);
-    let pod = objects::get(&client, &pod).await.unwrap();
-    assert_eq!(pod["status"]["phase"], "Failed");
+    // The end of the log is there a moment before it is told.
+    wait::until("end", || async {
+        let pod = objects::get(&client, &pod).await.unwrap();
+        if pod["status"]["phase"] == "Failed" { Ok(()) } else { Err(pod.to_string()) }
+    })
+    .await;
     up.terminate();
 }
