@@ -50,6 +50,8 @@ const MORE_MODELS: [&str; 2] = [".llamafile", ".onnx"];
 const METADATA: [&str; 4] = [".json", ".yaml", ".xml", ".txt"];
 const DOCS: [&str; 4] = [".md", ".adoc", ".html", ".pdf"];
 const DATASETS: [&str; 4] = [".tar", ".zip", ".parquet", ".csv"];
+/// Of which nothing more is known.
+const ARCHIVES: [&str; 6] = [".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z"];
 const PROMPTS: [&str; 3] = ["agents.md", "skill.md", "claude.md"];
 const SOURCES: [&str; 4] = ["src", "pkg", "lib", "build"];
 /// From so many mixed directories on, one layer has them all.
@@ -78,6 +80,12 @@ pub fn kitfile(repository: &str, files: &[Listed]) -> Kitfile {
     kitfile.package.authors =
         Some(organisation).filter(|o| !o.is_empty()).map(str::to_owned).into_iter().collect();
     kitfile
+}
+
+/// Whether it is the name of a file, and not of a repository, as far as its ending tells.
+pub fn is_file_name(name: &str) -> bool {
+    let all = [&MODELS[..], &MORE_MODELS, &METADATA, &DOCS, &DATASETS, &ARCHIVES];
+    all.iter().any(|endings| endings.iter().any(|ending| name.ends_with(ending)))
 }
 
 /// Whether the file is needed for the Kitfile.
@@ -247,6 +255,21 @@ mod tests {
         ("README.md", 1),
         ("LICENSE", 1),
     ];
+
+    #[test]
+    fn files_and_repositories_are_told_apart_by_their_endings() {
+        for (name, want) in [
+            ("tiny.gguf", true),
+            ("weights.tar.gz", true),
+            ("data.zip", true),
+            ("llama.cpp", false),
+            ("tiny.git", false),
+            ("tiny", false),
+            ("readme-tools", false),
+        ] {
+            assert_eq!(is_file_name(name), want, "{name}");
+        }
+    }
 
     #[test]
     fn k27_a_repository_of_equal_weights() {

@@ -1,9 +1,11 @@
 //! The directory that is packed: which files there are, in the order of archives.
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use crate::{
@@ -15,13 +17,20 @@ use crate::{
 /// A file or directory that may be packed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// From the context on, with forward slashes.
-    pub name: String,
-    pub place: PathBuf,
+    /// From the context on, with forward slashes. Shared by all who have the file, since there may be many.
+    pub name: Arc<str>,
+    /// Where the context is.
+    pub root: Arc<Path>,
     pub type_: Type,
     pub mode: u32,
     /// None for directories.
     pub size: u64,
+}
+
+impl File {
+    pub fn place(&self) -> PathBuf {
+        self.root.join(&*self.name)
+    }
 }
 
 /// Everything in the directory that is not ignored.
@@ -57,7 +66,8 @@ impl Context {
     pub fn read(root: &Path, links: Links) -> Result<Self, Error> {
         let mut context = Self::default();
         let ignore = read_ignore(root)?;
-        let mut walk = Walk { ignore: &ignore, links, above: Vec::new(), into: &mut context };
+        let (above, into) = (Vec::new(), &mut context);
+        let mut walk = Walk { root: root.into(), ignore: &ignore, links, above, into };
         walk.directory(root, "")?;
         Ok(context)
     }
@@ -74,6 +84,25 @@ impl Context {
     }
 }
 
+impl Context {
+    /// These files and no others, with the directories above them.
+    pub fn with_only(mut self, files: &BTreeSet<&str>) -> Self {
+        let mut above = BTreeSet::new();
+        for file in files {
+            let mut rest = *file;
+            while let Some((parent, _)) = rest.rsplit_once('/') {
+                above.insert(parent);
+                rest = parent;
+            }
+        }
+        self.files.retain(|file| match file.type_ {
+            Type::File => files.contains(&*file.name),
+            Type::Directory => above.contains(&*file.name),
+        });
+        self
+    }
+}
+
 fn read_ignore(root: &Path) -> Result<Ignore, Error> {
     let path = root.join(ignore::FILE);
     match fs::read_to_string(&path) {
@@ -84,6 +113,7 @@ fn read_ignore(root: &Path) -> Result<Ignore, Error> {
 }
 
 struct Walk<'a> {
+    root: Arc<Path>,
     ignore: &'a Ignore,
     links: Links,
     /// Device and inode of the directories that it is in, so that no link leads round in circles.
@@ -140,8 +170,8 @@ impl Walk<'_> {
         };
         if !is_ignored {
             self.into.files.push(File {
-                name: name.clone(),
-                place: place.to_owned(),
+                name: name.as_str().into(),
+                root: self.root.clone(),
                 type_,
                 mode: found.mode() & 0o7777,
                 size: if type_ == Type::File { found.len() } else { 0 },

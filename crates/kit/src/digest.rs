@@ -19,6 +19,13 @@ impl Digest {
         Self::finish(Sha256::new_with_prefix(bytes))
     }
 
+    /// Of all that can be read, and how much that was.
+    pub fn of_all(mut reader: impl io::Read) -> io::Result<(Self, u64)> {
+        let mut hash = HashWriter::default();
+        let size = io::copy(&mut reader, &mut hash)?;
+        Ok((Self::finish(hash.0), size))
+    }
+
     pub fn finish(hash: Sha256) -> Self {
         let digits = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         Self(format!("sha256:{digits}"))

@@ -78,13 +78,22 @@ impl Digests {
     }
 }
 
+impl Look {
+    /// Stands for the digest of the layer as long as nobody knows that.
+    pub fn key(&self) -> &Digest {
+        &self.print
+    }
+}
+
 pub fn look(layer: &Layer) -> io::Result<Look> {
     let mut hash = Sha256::new();
     let mut touched = Duration::ZERO;
-    hash.update(format!("1 {:?}\n", layer.format));
+    hash.update(format!("2 {:?}\n", layer.format));
     for file in layer.files.iter() {
-        let found = fs::symlink_metadata(&file.place)?;
-        hash.update(format!("{} {:o} {}\n", file.name.len(), file.mode, file.name));
+        // Of what is packed: where that is behind a link, the link says nothing of it.
+        let found = fs::metadata(file.place())?;
+        let (name, mode, size) = (&file.name, file.mode, file.size);
+        hash.update(format!("{} {mode:o} {size} {name}\n", name.len()));
         hash.update(format!(
             "{} {} {} {} {} {} {}\n",
             found.dev(),
@@ -125,7 +134,8 @@ mod tests {
     fn layer(folder: &Path) -> Layer {
         let place = folder.join("weights");
         let size = fs::metadata(&place).unwrap().len();
-        let file = File { name: "weights".into(), type_: Type::File, mode: 0o644, size, place };
+        let (name, root) = ("weights".into(), folder.into());
+        let file = File { name, root, type_: Type::File, mode: 0o644, size };
         let path = crate::kitfile::Path::parse("weights").unwrap();
         let entry = Entry { kind: Kind::Model, name: String::new(), path };
         Layer { entry, format: Format::Tar, files: [file].into() }
@@ -174,6 +184,30 @@ mod tests {
         let after = hash(&digests, &layer(folder.path()));
         assert_ne!(after, before);
         assert_eq!(after, pack::hash(&layer(folder.path())).unwrap());
+    }
+
+    #[test]
+    fn what_a_link_leads_to_is_read_again_when_it_has_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("blob"), "12345").unwrap();
+        std::os::unix::fs::symlink("blob", folder.path().join("weights")).unwrap();
+        let digests = Digests::new(folder.path());
+        let before = remember(&digests, &layer(folder.path()));
+        fs::write(folder.path().join("new"), "54321").unwrap();
+        fs::rename(folder.path().join("new"), folder.path().join("blob")).unwrap();
+        let after = hash(&digests, &layer(folder.path()));
+        assert_ne!(after, before);
+        assert_eq!(after, pack::hash(&layer(folder.path())).unwrap());
+    }
+
+    #[test]
+    fn a_file_that_grew_before_it_was_looked_at_is_not_the_one_that_was_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("weights"), "12345").unwrap();
+        let layer = layer(folder.path());
+        let [file] = &*layer.files else { unreachable!() };
+        let longer = Layer { files: [File { size: 6, ..file.clone() }].into(), ..layer.clone() };
+        assert!(look(&layer).unwrap() != look(&longer).unwrap());
     }
 
     #[test]

@@ -3,17 +3,17 @@
 //! A revision is resolved once, and everything after that asks for its commit, so that no two states of
 //! a branch are mixed.
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
-use http::{HeaderMap, HeaderValue, StatusCode, header};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use http::{HeaderMap, StatusCode, header};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use reqwest::{Response, Url};
 use serde::Deserialize;
-use tokio::time::sleep;
 
 use crate::{
     classify::Listed,
-    remote::{self, retry},
+    fetch::{self, GaveUp, Unkept},
+    remote,
 };
 
 mod download;
@@ -21,9 +21,10 @@ mod download;
 pub use download::Progress;
 
 pub const ENDPOINT: &str = "https://huggingface.co";
-const ATTEMPTS: u32 = 6;
+/// Of a list there are at most so many bytes at once.
+const PAGE: usize = 8 << 20;
 /// Nobody wants these.
-const SKIPPED: [&str; 2] = [".gitignore", ".gitattributes"];
+pub const SKIPPED: [&str; 2] = [".gitignore", ".gitattributes"];
 /// Of an element of a path.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
@@ -59,6 +60,12 @@ pub enum Error {
     Mismatch { path: String, kind: &'static str, wanted: String, is: String },
     #[error("cannot keep {}", path.display())]
     Keep { path: PathBuf, source: std::io::Error },
+}
+
+impl From<Unkept> for Error {
+    fn from(Unkept { path, source }: Unkept) -> Self {
+        Self::Keep { path, source }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,6 +124,8 @@ pub struct Hub {
     http: reqwest::Client,
     endpoint: Url,
     token: Option<String>,
+    /// How often something is asked for without getting a byte further.
+    attempts: u32,
 }
 
 impl Repository {
@@ -144,6 +153,17 @@ impl Repository {
         }
     }
 
+    /// The address of one file of it, as its page has it: with the revision and the path.
+    pub fn parse_file(text: &str, endpoint: &str) -> Option<(Self, String, String)> {
+        let text = text.split(['?', '#']).next()?;
+        let (repository, rest) =
+            ["/resolve/", "/blob/"].iter().find_map(|between| text.split_once(between))?;
+        let repository = Self::parse(repository, endpoint).ok()?;
+        let (revision, path) = rest.split_once('/')?;
+        let plain = |text| Some(percent_decode_str(text).decode_utf8().ok()?.into_owned());
+        Some((repository, plain(revision)?, plain(path)?))
+    }
+
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -169,16 +189,22 @@ impl Snapshot {
 impl Hub {
     /// The token is sent to the endpoint and to nobody else.
     pub fn new(endpoint: &str, token: Option<String>) -> Result<Self, Error> {
+        Self::with(endpoint, token, &remote::Settings::default())
+    }
+
+    /// Reached as the settings say.
+    pub fn with(
+        endpoint: &str,
+        token: Option<String>,
+        settings: &remote::Settings,
+    ) -> Result<Self, Error> {
         let address = format!("{}/", endpoint.trim_end_matches('/'));
         let parsed = Url::parse(&address).ok().filter(|url| url.host().is_some());
         Ok(Self {
-            http: remote::client(
-                &remote::Settings::default(),
-                remote::Redirects::Follow,
-                Some(remote::SILENCE),
-            )?,
+            http: remote::client(settings, remote::Redirects::Follow, Some(remote::SILENCE))?,
             endpoint: parsed.ok_or_else(|| Error::Endpoint(endpoint.to_owned()))?,
             token,
+            attempts: settings.attempts,
         })
     }
 
@@ -232,31 +258,16 @@ impl Hub {
         headers: HeaderMap,
         asked: &Asked<'_>,
     ) -> Result<Response, Error> {
-        let mut failures = 0;
-        loop {
-            let mut request = self.http.get(url.clone()).headers(headers.clone());
-            let is_ours = url.origin() == self.endpoint.origin();
-            if let Some(token) = self.token.as_ref().filter(|_| is_ours) {
-                request = request.bearer_auth(token);
+        let is_ours = url.origin() == self.endpoint.origin();
+        let outcome = fetch::ask(self.attempts, || {
+            let request = self.http.get(url.clone()).headers(headers.clone());
+            match self.token.as_ref().filter(|_| is_ours) {
+                Some(token) => request.bearer_auth(token),
+                None => request,
             }
-            let outcome = request.send().await;
-            let wait = match &outcome {
-                Ok(response) if !retry::is_passing(response.status()) => None,
-                Ok(response) => {
-                    let header = response.headers().get(header::RETRY_AFTER);
-                    retry::asked(header.and_then(|value| value.to_str().ok()))
-                        .or(Some(Duration::ZERO))
-                }
-                Err(_) => Some(Duration::ZERO),
-            };
-            let Some(told) = wait else { return asked.judge(outcome) };
-            failures += 1;
-            let told = Some(told).filter(|told| !told.is_zero());
-            match retry::wait(failures, told, 0).filter(|_| failures < ATTEMPTS) {
-                Some(wait) => sleep(wait).await,
-                None => return Err(asked.failed(failures, outcome)),
-            }
-        }
+        })
+        .await;
+        asked.judge(outcome)
     }
 }
 
@@ -268,11 +279,14 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    fn judge(&self, outcome: Result<Response, reqwest::Error>) -> Result<Response, Error> {
+    fn judge(&self, outcome: Result<Response, GaveUp>) -> Result<Response, Error> {
         let response = match outcome {
             Ok(response) if response.status().is_success() => return Ok(response),
             Ok(response) => response,
-            Err(error) => return Err(self.failed(1, Err(error))),
+            Err(GaveUp { attempts, told, source }) => {
+                let attempt = self.attempt.to_owned();
+                return Err(Error::Failed { attempt, attempts, told, source });
+            }
         };
         let (status, attempt) = (response.status(), self.attempt.to_owned());
         let code = response.headers().get("x-error-code").and_then(|value| value.to_str().ok());
@@ -290,14 +304,6 @@ impl Asked<'_> {
             }
             _ => Error::Refused { attempt, status },
         })
-    }
-
-    fn failed(&self, attempts: u32, outcome: Result<Response, reqwest::Error>) -> Error {
-        let (told, source) = match outcome {
-            Ok(response) => (format!(": {}", response.status()), None),
-            Err(error) => (String::new(), Some(error.without_url())),
-        };
-        Error::Failed { attempt: self.attempt.to_owned(), attempts, told, source }
     }
 }
 
@@ -327,23 +333,24 @@ fn file(item: Item, attempt: &str) -> Result<Option<File>, Error> {
 }
 
 async fn read<T: serde::de::DeserializeOwned>(
-    response: Response,
+    mut response: Response,
     attempt: &str,
 ) -> Result<T, Error> {
-    let bytes = response.bytes().await.map_err(|source| Error::Failed {
+    let mut bytes = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(|source| Error::Failed {
         attempt: attempt.to_owned(),
         attempts: 1,
         told: String::new(),
         source: Some(source.without_url()),
-    })?;
+    })? {
+        if bytes.len() + piece.len() > PAGE {
+            let what = format!("more than {PAGE} bytes");
+            return Err(Error::Nonsense { attempt: attempt.to_owned(), what });
+        }
+        bytes.extend(piece);
+    }
     serde_json::from_slice(&bytes)
         .map_err(|error| Error::Nonsense { attempt: attempt.to_owned(), what: error.to_string() })
-}
-
-/// From this byte on.
-fn range(from: u64) -> HeaderMap {
-    let range = HeaderValue::from_str(&format!("bytes={from}-")).ok().filter(|_| from > 0);
-    range.map(|range| (header::RANGE, range)).into_iter().collect()
 }
 
 #[cfg(test)]

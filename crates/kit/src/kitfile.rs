@@ -8,6 +8,8 @@ use serde_json::Value;
 use crate::{Digest, Reference, json};
 
 mod path;
+mod read;
+mod scalar;
 mod yaml;
 
 pub use path::{Path, Unusable};
@@ -33,7 +35,7 @@ pub enum Error {
 // The order of the fields is the order of the bytes, on which digests depend.
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Kitfile {
     pub manifest_version: String,
     pub package: Package,
@@ -50,7 +52,7 @@ pub struct Kitfile {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Package {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
@@ -65,7 +67,7 @@ pub struct Package {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Model {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
@@ -92,7 +94,7 @@ pub struct Model {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Part {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
@@ -109,7 +111,7 @@ pub struct Part {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Code {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub path: String,
@@ -124,7 +126,7 @@ pub struct Code {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Dataset {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
@@ -148,7 +150,7 @@ pub struct Dataset {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Docs {
     pub path: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -160,7 +162,7 @@ pub struct Docs {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Prompt {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub path: String,
@@ -214,13 +216,9 @@ pub struct Stored<'a> {
 impl Kitfile {
     /// As a user writes it. What it says is checked: see [`Self::entries`].
     pub fn from_yaml(text: &str) -> Result<Self, Error> {
-        let read: serde_saphyr::Spanned<Self> =
-            serde_saphyr::from_str(text).map_err(|error| Error::Syntax(error.to_string()))?;
-        let mut kitfile = read.value;
-        if kitfile.stored().any(|stored| stored.digest.is_some() || stored.diff_id.is_some()) {
-            let text = "digest and diffId are not to be written by hand";
-            return Err(Error::Syntax(text.to_owned()));
-        }
+        let read = read::value(text).map_err(Error::Syntax)?;
+        let mut kitfile: Self =
+            serde_json::from_value(read).map_err(|error| Error::Syntax(error.to_string()))?;
         if kitfile.manifest_version.is_empty() {
             VERSION.clone_into(&mut kitfile.manifest_version);
         }
@@ -228,7 +226,7 @@ impl Kitfile {
         Ok(kitfile)
     }
 
-    /// As it stands in artifacts.
+    /// As it stands in artifacts. What newer tools may have added is passed over.
     pub fn from_json(bytes: &[u8]) -> Result<Self, Error> {
         let read: Self =
             serde_json::from_slice(bytes).map_err(|error| Error::Syntax(error.to_string()))?;
@@ -380,5 +378,7 @@ fn sort(value: &mut Value) {
     }
 }
 
+#[cfg(test)]
+mod golden;
 #[cfg(test)]
 mod tests;

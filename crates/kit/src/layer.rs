@@ -70,7 +70,8 @@ fn layer(
     if let Some(link) = link.filter(|_| !has_files) {
         return Err(Error::OnlyLinks { path: path.clone(), link: link.clone() });
     }
-    let is_single = files.iter().any(|file| file.name == path.as_str() && file.type_ == Type::File);
+    let is_single =
+        files.iter().any(|file| *file.name == *path.as_str() && file.type_ == Type::File);
     let format = if is_single { wanted } else { Format::Tar };
     Ok(Layer { entry: entry.clone(), format, files })
 }
@@ -194,7 +195,7 @@ impl Reader {
     }
 
     fn changed(&self, number: usize) -> io::Error {
-        let place = self.files.get(number).map(|file| file.place.display().to_string());
+        let place = self.files.get(number).map(|file| file.place().display().to_string());
         let place = place.unwrap_or_default();
         io::Error::other(format!("{place} has changed while it was packed"))
     }
@@ -234,8 +235,9 @@ impl Read for Reader {
 }
 
 fn open(file: &File) -> io::Result<fs::File> {
-    fs::File::open(&file.place).map_err(|error| {
-        io::Error::new(error.kind(), format!("cannot open {}: {error}", file.place.display()))
+    let place = file.place();
+    fs::File::open(&place).map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot open {}: {error}", place.display()))
     })
 }
 

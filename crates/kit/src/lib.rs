@@ -12,6 +12,7 @@ pub mod hub;
 pub mod ignore;
 pub mod kitfile;
 pub mod layer;
+pub mod lock;
 pub mod manifest;
 pub mod pack;
 pub mod pull;
@@ -23,8 +24,12 @@ pub mod store;
 pub mod tar;
 pub mod unpack;
 pub mod verify;
+pub mod web;
+pub mod wheel;
 
+mod fetch;
 mod json;
+mod left_over;
 mod whole;
 
 pub use digest::Digest;

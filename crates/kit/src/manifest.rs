@@ -183,16 +183,24 @@ pub enum Error {
     #[error("cannot write the manifest as JSON")]
     Json(#[from] serde_json::Error),
     #[error(
-        "the manifest would have {size} bytes, and registries take {LIMIT}: let the Kitfile name \
+        "the manifest would have at least {size} bytes, and registries take {LIMIT}: let the Kitfile name \
          directories instead of their files"
     )]
     TooLarge { size: usize },
+    #[error(
+        "the config would have at least {size} bytes, and whoever reads it takes {LIMIT}: let the Kitfile have \
+         shorter parameters"
+    )]
+    ConfigTooLarge { size: usize },
 }
 
 fn finish(manifest: &Manifest, config: Vec<u8>) -> Result<Artifact, Error> {
     let manifest = crate::json::to_bytes(manifest)?;
-    match manifest.len() > LIMIT {
-        true => Err(Error::TooLarge { size: manifest.len() }),
+    if manifest.len() > LIMIT {
+        return Err(Error::TooLarge { size: manifest.len() });
+    }
+    match config.len() > LIMIT {
+        true => Err(Error::ConfigTooLarge { size: config.len() }),
         false => Ok(Artifact { manifest, config }),
     }
 }

@@ -3,10 +3,15 @@
 use std::io::{self, Read, Write};
 
 use sha2::{Digest as _, Sha256};
+use zstd::{
+    stream::write::Encoder,
+    zstd_safe::{CParameter, Strategy},
+};
 
 use crate::{
     Digest, Kitfile,
     digest::HashWriter,
+    kitfile::Entry,
     layer::{Format, Layer},
     manifest::{self, Artifact, Compression, Profile, RawFile, Stored, model_kit, model_pack},
 };
@@ -22,6 +27,20 @@ pub enum Form {
 const PIECE: usize = 1 << 20;
 /// Of a layer that may be worth compressing.
 const SAMPLE: u64 = 4 << 20;
+const LEVEL: i32 = 3;
+/// What the level says is quick, but leaves more of some text than gzip does. Longer matches, looked for a
+/// little harder, leave less, and several threads make up for the time.
+const SEARCH: [CParameter; 6] = [
+    CParameter::WindowLog(21),
+    CParameter::Strategy(Strategy::ZSTD_greedy),
+    CParameter::MinMatch(6),
+    CParameter::HashLog(17),
+    CParameter::ChainLog(16),
+    CParameter::SearchLog(2),
+];
+/// What a thread compresses at a time, in bytes, and how much of what is before it looks at: a
+/// sixteenth of the window. Each thread has a few of these in memory.
+const JOBS: [CParameter; 2] = [CParameter::JobSize(512 << 10), CParameter::OverlapSizeLog(5)];
 
 /// The digest of a layer that is stored as it is.
 pub fn hash(layer: &Layer) -> io::Result<Digest> {
@@ -54,14 +73,21 @@ pub fn stored(layer: &Layer, digest: Digest) -> Stored {
 /// Whether it would be worth it to compress a layer, judged by its beginning; so equal layers are
 /// judged alike.
 pub fn shrinks(layer: &Layer) -> io::Result<bool> {
-    let mut sample = Vec::new();
-    layer.read().take(SAMPLE).read_to_end(&mut sample)?;
-    let packed = zstd::bulk::compress(&sample, 3)?;
-    Ok(packed.len() < sample.len() / 10 * 9)
+    let mut packed = Tee { hash: HashWriter::default(), count: 0, into: io::sink() };
+    let mut encoder = encoder(&mut packed, 1)?;
+    let sample = io::copy(&mut layer.read().take(SAMPLE), &mut encoder)?;
+    encoder.finish()?;
+    Ok(packed.count < sample / 10 * 9)
 }
 
-/// Writes a layer, compressed unless it is a file as it is. Equal layers give equal bytes.
-pub fn write(layer: &Layer, compression: Compression, into: impl Write) -> io::Result<Stored> {
+/// Writes a layer, compressed unless it is a file as it is. Equal layers give equal bytes, by however many
+/// threads.
+pub fn write(
+    layer: &Layer,
+    compression: Compression,
+    threads: u32,
+    into: impl Write,
+) -> io::Result<Stored> {
     let compression = match layer.format {
         Format::Tar => compression,
         Format::Raw => Compression::None,
@@ -73,8 +99,7 @@ pub fn write(layer: &Layer, compression: Compression, into: impl Write) -> io::R
         Compression::Gzip => gzip(layer, &mut out, &mut plain, flate2::Compression::new(6))?,
         Compression::GzipFastest => gzip(layer, &mut out, &mut plain, flate2::Compression::new(1))?,
         Compression::Zstd => {
-            let mut encoder = zstd::stream::write::Encoder::new(&mut out, 3)?;
-            encoder.include_checksum(true)?;
+            let mut encoder = encoder(&mut out, threads)?;
             copy(layer, &mut encoder, Some(&mut plain))?;
             encoder.finish()?;
         }
@@ -86,6 +111,17 @@ pub fn write(layer: &Layer, compression: Compression, into: impl Write) -> io::R
         _ => Digest::finish(plain.hash.0),
     };
     Ok(Stored { diff_id, size: out.count, compression, ..stored(layer, digest) })
+}
+
+fn encoder<W: Write>(into: W, threads: u32) -> io::Result<Encoder<'static, W>> {
+    let mut encoder = Encoder::new(into, LEVEL)?;
+    encoder.include_checksum(true)?;
+    // One is not the same as none, which would give other bytes.
+    encoder.multithread(threads.max(1))?;
+    for parameter in SEARCH.into_iter().chain(JOBS) {
+        encoder.set_parameter(parameter)?;
+    }
+    Ok(encoder)
 }
 
 fn gzip(
@@ -138,6 +174,24 @@ impl<W: Write> Write for Tee<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.into.flush()
     }
+}
+
+/// Whether so many layers can be in one manifest, judged before any of them is looked at: whatever is not
+/// known of them only makes it larger.
+pub fn fits(kitfile: &Kitfile, form: Form) -> Result<(), manifest::Error> {
+    let unknown = Digest::of(b"");
+    let least = |entry: Entry| Stored {
+        kind: entry.kind,
+        path: entry.path.as_str().to_owned(),
+        format: Format::Tar,
+        compression: Compression::None,
+        digest: unknown.clone(),
+        diff_id: unknown.clone(),
+        size: 0,
+        file: None,
+    };
+    let layers: Vec<Stored> = kitfile.entries()?.into_iter().map(least).collect();
+    assemble(kitfile, &layers, form, &Profile::Kit111).map(drop)
 }
 
 /// The manifest and the config over layers that are stored.

@@ -57,6 +57,10 @@ pub trait Progress: Send + Sync + 'static {
     fn expected(&self, _blob: &Descriptor) {}
     fn known(&self, blob: &Descriptor);
     fn received(&self, blob: &Digest, bytes: u64);
+    /// They are there from an earlier run.
+    fn resumed(&self, blob: &Digest, bytes: u64) {
+        self.received(blob, bytes);
+    }
     fn done(&self, blob: &Digest);
 }
 
@@ -69,6 +73,7 @@ pub struct Pull<'a> {
 
 impl Pull<'_> {
     pub async fn run(&self, reference: &Reference) -> Result<(Descriptor, Manifest), Error> {
+        let _using = self.store.using()?;
         let (descriptor, bytes) = self.remote.manifest(reference).await?;
         let manifest: Manifest = serde_json::from_slice(&bytes)
             .map_err(|source| Error::Manifest(reference.clone(), source))?;
@@ -101,7 +106,8 @@ impl Pull<'_> {
             self.progress.known(blob);
             return Ok(());
         };
-        self.progress.received(&blob.digest, partial.size);
+        let is_resumed = partial.size > 0;
+        self.progress.resumed(&blob.digest, partial.size);
         // One that always begins anew and never gets further is no use.
         let (mut failures, mut furthest_before) = (0, 0);
         while partial.size < blob.size {
@@ -118,9 +124,11 @@ impl Pull<'_> {
                 sleep(PAUSE * failures).await;
             }
         }
-        partial.finish(self.store, blob).await?;
-        self.progress.done(&blob.digest);
-        Ok(())
+        match partial.finish(self.store, blob).await {
+            // What was there may be to blame, and is there no longer.
+            Err(Error::Digest { .. }) if is_resumed => Box::pin(self.blob(repository, blob)).await,
+            finished => finished.map(|()| self.progress.done(&blob.digest)),
+        }
     }
 
     /// From where it is, as far as the connection holds.

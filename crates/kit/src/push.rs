@@ -1,15 +1,9 @@
 //! An artifact goes to a registry: what is there already stays where it is.
 
-use std::{
-    fs, io,
-    path::PathBuf,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
-use serde::{Deserialize, Serialize};
 
 use crate::{
     Digest, Reference,
@@ -18,8 +12,10 @@ use crate::{
     remote::{Error, Remote, Source, Upload},
 };
 
-/// What an earlier run has begun is of no use for longer.
-const AGE: Duration = Duration::from_secs(24 * 60 * 60);
+mod memory;
+
+pub use memory::Memory;
+use memory::Slot;
 
 pub struct Artifact {
     pub media_type: String,
@@ -33,50 +29,6 @@ pub trait Progress: Send + Sync + 'static {
     fn known(&self, blob: &Descriptor);
     fn sent(&self, blob: &Digest, bytes: u64);
     fn done(&self, blob: &Digest);
-}
-
-/// Where it is kept what has been begun and where blobs are.
-#[derive(Clone, Debug)]
-pub struct Memory {
-    folder: PathBuf,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Begun {
-    registry: String,
-    repository: String,
-    #[serde(flatten)]
-    upload: Upload,
-}
-
-impl Memory {
-    /// In the home of the store.
-    pub fn new(home: &std::path::Path) -> Self {
-        Self { folder: home.join("windlass/uploads") }
-    }
-
-    fn path(&self, digest: &Digest) -> PathBuf {
-        self.folder.join(format!("{}.json", digest.hex()))
-    }
-
-    fn begun(&self, remote: &Remote, repository: &str, digest: &Digest) -> Option<Upload> {
-        let path = self.path(digest);
-        let changed = fs::metadata(&path).ok()?.modified().ok()?;
-        let age = SystemTime::now().duration_since(changed).unwrap_or_default();
-        let begun: Begun = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
-        let is_same = begun.registry == remote.registry() && begun.repository == repository;
-        (is_same && age < AGE).then_some(begun.upload)
-    }
-
-    fn reached(&self, begun: &Begun, digest: &Digest) -> io::Result<()> {
-        let bytes = serde_json::to_vec(begun).map_err(io::Error::other)?;
-        crate::whole::write(&self.path(digest), &bytes)
-    }
-
-    fn forget(&self, digest: &Digest) {
-        // What is not there need not be removed.
-        drop(fs::remove_file(self.path(digest)));
-    }
 }
 
 pub struct Push<'a> {
@@ -96,6 +48,7 @@ impl Push<'_> {
         tags: &[Tag],
         artifact: &Artifact,
     ) -> Result<Digest, Error> {
+        self.memory.sweep();
         let digest = Digest::of(&artifact.manifest);
         if self.remote.resolve_to_push(reference).await?.as_ref() != Some(&digest) {
             let blobs = stream::iter(&artifact.blobs).map(Ok);
@@ -121,6 +74,37 @@ impl Push<'_> {
         self.remote.put_manifest(reference, &artifact.media_type, bytes).await.map(drop)
     }
 
+    /// A blob whose digest is not known, read once: hashed while it is sent. `key` stands for its digest
+    /// as long as it is not known. Nothing if it has to be hashed first, since it was begun before or did
+    /// not go through.
+    pub async fn unknown(
+        &self,
+        repository: &str,
+        key: &Digest,
+        source: &Arc<dyn Source>,
+    ) -> Result<Option<Digest>, Error> {
+        let told = self.told(repository, key);
+        if told.slot.begun().is_some() {
+            told.slot.release();
+            return Ok(None);
+        }
+        let sent = self.remote.upload_unknown(repository, source.clone(), told.clone()).await;
+        if matches!(sent, Ok(Some(_))) {
+            told.slot.forget();
+            self.progress.done(key);
+        }
+        told.slot.release();
+        sent
+    }
+
+    fn told(&self, repository: &str, digest: &Digest) -> Arc<Told> {
+        Arc::new(Told {
+            progress: self.progress.clone(),
+            slot: self.memory.slot(self.remote, repository, digest),
+            digest: digest.clone(),
+        })
+    }
+
     async fn blob(
         &self,
         repository: &str,
@@ -130,19 +114,19 @@ impl Push<'_> {
         let digest = &blob.digest;
         if self.remote.has_blob(repository, digest).await? || self.mount(repository, digest).await?
         {
+            self.memory.forget(self.remote, repository, digest);
             self.progress.known(blob);
             return Ok(());
         }
-        let begun = self.memory.begun(self.remote, repository, digest);
-        let told = Arc::new(Told {
-            progress: self.progress.clone(),
-            memory: self.memory.clone(),
-            registry: self.remote.registry().to_owned(),
-            repository: repository.to_owned(),
-            digest: digest.clone(),
-        });
-        self.remote.upload(repository, digest, source.clone(), begun, told).await?;
-        self.memory.forget(digest);
+        let told = self.told(repository, digest);
+        let begun = told.slot.begun();
+        let sent =
+            self.remote.upload(repository, digest, source.clone(), begun, told.clone()).await;
+        if sent.is_ok() {
+            told.slot.forget();
+        }
+        told.slot.release();
+        sent?;
         self.progress.done(digest);
         Ok(())
     }
@@ -158,9 +142,7 @@ impl Push<'_> {
 /// Tells of one blob.
 struct Told {
     progress: Arc<dyn Progress>,
-    memory: Memory,
-    registry: String,
-    repository: String,
+    slot: Slot,
     digest: Digest,
 }
 
@@ -170,12 +152,7 @@ impl crate::remote::Progress for Told {
     }
 
     fn reached(&self, upload: &Upload) {
-        let begun = Begun {
-            registry: self.registry.clone(),
-            repository: self.repository.clone(),
-            upload: upload.clone(),
-        };
-        if let Err(error) = self.memory.reached(&begun, &self.digest) {
+        if let Err(error) = self.slot.reached(upload) {
             tracing::debug!(%error, "a push that is cut now will begin anew");
         }
     }

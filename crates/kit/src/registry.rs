@@ -22,6 +22,7 @@ mod auth;
 mod blobs;
 mod disk;
 mod error;
+mod guard;
 mod listing;
 mod manifests;
 mod range;
@@ -43,6 +44,8 @@ pub struct Settings {
     /// Who may ask; without one everybody.
     pub account: Option<Account>,
     pub read_only: bool,
+    /// Nobody but the clients of this machine is answered.
+    pub only_here: bool,
 }
 
 /// Everything it serves; cheap to share.
@@ -51,14 +54,15 @@ pub struct Registry {
     uploads: Arc<Uploads>,
     account: Option<Account>,
     read_only: bool,
+    only_here: bool,
 }
 
 impl Registry {
     pub fn open(settings: Settings) -> io::Result<Arc<Self>> {
-        let Settings { root, account, read_only } = settings;
+        let Settings { root, account, read_only, only_here } = settings;
         let disk = Arc::new(Disk::open(root)?);
         let uploads = Arc::new(Uploads::open(disk.uploads()));
-        Ok(Arc::new(Self { disk, uploads, account, read_only }))
+        Ok(Arc::new(Self { disk, uploads, account, read_only, only_here }))
     }
 
     pub fn router(self: &Arc<Self>) -> Router {
@@ -72,6 +76,9 @@ impl Registry {
     }
 
     async fn serve(&self, request: Request) -> Result<Response, Refused> {
+        if self.only_here {
+            guard::check(request.uri(), request.headers())?;
+        }
         auth::check(self.account.as_ref(), request.headers())?;
         let (parts, body) = request.into_parts();
         let (method, query) = (&parts.method, Query::parse(parts.uri.query().unwrap_or_default()));

@@ -3,7 +3,12 @@
 //! `send` (one request with its retries and its authorization) is beneath all; `blobs`, `upload` and
 //! `manifests` are what is asked for.
 
-use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fs, io,
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use reqwest::Url;
 
@@ -12,20 +17,25 @@ mod blobs;
 mod challenge;
 pub mod credentials;
 mod manifests;
+mod one_pass;
+mod ranges;
 mod reader;
 mod referrers;
 pub(crate) mod retry;
+mod room;
 mod send;
 mod source;
 mod upload;
 
 pub use credentials::Credential;
 pub(crate) use manifests::next_page;
+pub use ranges::Ranges;
 pub use reader::Reader;
 pub use source::Source;
 pub use upload::{Progress, Upload};
 
 use auth::Auth;
+use room::Room;
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -39,6 +49,7 @@ pub struct Settings {
     pub attempts: u32,
     /// Of uploads that can be resumed.
     pub chunk: u64,
+    pub ranges: Ranges,
     /// Files with credentials, the first that knows a registry counts.
     pub credentials: Vec<PathBuf>,
 }
@@ -53,6 +64,7 @@ impl Default for Settings {
             proxy: None,
             attempts: 6,
             chunk: 64 << 20,
+            ranges: Ranges::default(),
             credentials: Vec::new(),
         }
     }
@@ -96,6 +108,18 @@ pub enum Error {
     Source(#[source] io::Error),
 }
 
+impl Error {
+    /// Tried so often by whoever has asked, and not only as often as one request was.
+    fn after(self, attempts: u32) -> Self {
+        match self {
+            Self::Failed { registry, attempt, told, source, .. } => {
+                Self::Failed { registry, attempt, attempts, told, source }
+            }
+            other => other,
+        }
+    }
+}
+
 /// Why there was no answer at all.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
@@ -103,6 +127,10 @@ pub enum Trouble {
     Http(reqwest::Error),
     #[error("nothing goes on any more")]
     Silent,
+    #[error("it asks to wait for {} seconds", .0.as_secs())]
+    Busy(Duration),
+    #[error("{0} is to be asked without TLS, where anybody could answer")]
+    Insecure(String),
 }
 
 /// One registry. Cheap to share.
@@ -119,6 +147,10 @@ struct Inner {
     base: std::sync::RwLock<Url>,
     auth: Auth,
     settings: Settings,
+    /// What the registry has asked for.
+    least_chunk: AtomicU64,
+    /// For what has come and was not read yet.
+    room: Room,
 }
 
 /// Whoever says nothing for so long has gone.
@@ -139,8 +171,10 @@ impl Remote {
                 sending: client(settings, Redirects::Tell, None)?,
                 registry: registry.to_owned(),
                 base: std::sync::RwLock::new(base),
-                auth: Auth::new(registry, settings.credentials.clone()),
+                auth: Auth::new(registry, settings),
                 settings: settings.clone(),
+                least_chunk: AtomicU64::new(0),
+                room: Room::new(ranges::AHEAD),
             }),
         })
     }
@@ -150,12 +184,33 @@ impl Remote {
     }
 }
 
+/// Whoever sends us on more often does so for ever.
+const REDIRECTS: usize = 10;
+
 /// What happens where a server sends us elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Redirects {
     /// Without telling another host who we are.
     Follow,
     Tell,
+}
+
+/// Not from TLS to where there is none, unless that was asked for.
+fn followed(plain_http: bool) -> reqwest::redirect::Policy {
+    reqwest::redirect::Policy::custom(move |attempt| {
+        if attempt.previous().len() > REDIRECTS {
+            return attempt.error("it is sent elsewhere again and again");
+        }
+        let from = attempt.previous().last();
+        match from.is_none_or(|from| is_allowed(from, attempt.url(), plain_http)) {
+            true => attempt.follow(),
+            false => attempt.error("it is sent from TLS to where there is none"),
+        }
+    })
+}
+
+fn is_allowed(from: &Url, to: &Url, plain_http: bool) -> bool {
+    plain_http || from.scheme() != "https" || to.scheme() != "http"
 }
 
 /// `silence` is how long an answer, or the next piece of one, may take.
@@ -173,8 +228,10 @@ pub(crate) fn client(
         .user_agent(concat!("windlass/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(Duration::from_secs(15))
         .tcp_nodelay(true)
+        // Addresses may have secrets in them, and where we were sent from concerns nobody.
+        .referer(false)
         .redirect(match redirects {
-            Redirects::Follow => reqwest::redirect::Policy::limited(10),
+            Redirects::Follow => followed(settings.plain_http),
             Redirects::Tell => reqwest::redirect::Policy::none(),
         })
         .danger_accept_invalid_certs(!settings.verify_tls);

@@ -11,7 +11,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
-    Digest, Reference,
+    Digest, Reference, left_over,
     manifest::{Descriptor, Manifest},
     reference::{Tag, Version},
 };
@@ -37,6 +37,8 @@ pub enum Error {
     Missing(Reference),
     #[error("{0} is not in the local storage, and the artifact needs it")]
     Incomplete(Digest),
+    #[error("others are at work in the local storage; try again when they are done")]
+    Busy,
 }
 
 /// The lock that is held while indexes are read or changed.
@@ -64,6 +66,11 @@ struct Index {
 type Tags = BTreeMap<String, Descriptor>;
 
 impl Store {
+    /// Whether anything was ever kept there.
+    pub fn is_at(home: &Path) -> bool {
+        home.join("storage").join(INDEX).is_file()
+    }
+
     /// `home` is what `KITOPS_HOME` says.
     pub fn open(home: PathBuf) -> Result<Self, Error> {
         let store = Self { home };
@@ -97,7 +104,8 @@ impl Store {
     pub fn scratch(&self) -> Result<tempfile::NamedTempFile, Error> {
         let folder = self.home.join("cache/pack");
         fs::create_dir_all(&folder).map_err(at(&folder))?;
-        tempfile::Builder::new().prefix("layer-").tempfile_in(&folder).map_err(at(&folder))
+        left_over::remove(&folder, "layer-");
+        left_over::file(&folder, "layer-").map_err(at(&folder))
     }
 
     /// Where a blob is while it comes from elsewhere. It stays there if that is cut.
@@ -117,6 +125,26 @@ impl Store {
         file.as_file().sync_all().map_err(at(&path))?;
         let kept = file.persist(&path).map(drop).map_err(|error| error.error);
         kept.and_then(|()| crate::whole::sync_parent(&path)).map_err(at(&path))
+    }
+
+    /// A complete file becomes a blob and stays where it is, as the same file where the disk allows that;
+    /// so nobody may change it. Whether it was not there yet.
+    pub fn link(&self, file: &Path, digest: &Digest) -> Result<bool, Error> {
+        let path = self.blob(digest);
+        match fs::hard_link(file, &path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            // On another disk, or one that knows no links.
+            Err(_) => {
+                let mut copy = self.scratch()?;
+                let from = File::open(file).and_then(|mut from| io::copy(&mut from, &mut copy));
+                from.map_err(at(file))?;
+                return self.keep(copy, digest).map(|()| true);
+            }
+        }
+        let synced = File::open(&path).and_then(|file| file.sync_all());
+        synced.and_then(|()| crate::whole::sync_parent(&path)).map_err(at(&path))?;
+        Ok(true)
     }
 
     pub fn put(&self, bytes: &[u8]) -> Result<Digest, Error> {
@@ -140,15 +168,53 @@ impl Store {
     /// Several may read at once; one changes.
     pub fn lock(&self, exclusive: bool) -> Result<Locked, Error> {
         let path = self.home.join("windlass/lock");
-        let file = File::options().create(true).truncate(false).write(true).open(&path);
-        let file = file.map_err(at(&path))?;
+        let file = self.lock_file(&path, exclusive)?;
         let locked = if exclusive { file.lock() } else { file.lock_shared() };
         locked.map_err(at(&path))?;
         Ok(Locked { _file: file })
     }
 
+    fn lock_file(&self, path: &Path, is_for_changes: bool) -> Result<File, Error> {
+        let file = match File::options().create(true).truncate(false).write(true).open(path) {
+            // Where nothing can be written nobody changes anything.
+            Err(error) if !is_for_changes && is_for_reading_only(&error) => {
+                File::open(path).or_else(|_| File::open(self.storage()))
+            }
+            file => file,
+        };
+        file.map_err(at(path))
+    }
+
+    /// For whoever relies on blobs that no artifact names yet, or no longer: none goes meanwhile.
+    pub fn using(&self) -> Result<Locked, Error> {
+        let path = self.users();
+        let file = self.lock_file(&path, false)?;
+        file.lock_shared().map_err(at(&path))?;
+        Ok(Locked { _file: file })
+    }
+
+    /// Nobody begins to use blobs meanwhile. Nothing while somebody does.
+    fn unused(&self) -> Result<Option<Locked>, Error> {
+        let path = self.users();
+        let file = self.lock_file(&path, true)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Locked { _file: file })),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            Err(fs::TryLockError::Error(error)) => Err(at(&path)(error)),
+        }
+    }
+
+    fn users(&self) -> PathBuf {
+        self.home.join("windlass/users")
+    }
+
     pub fn resolve(&self, reference: &Reference) -> Result<Descriptor, Error> {
         let _lock = self.lock(false)?;
+        self.find(reference)
+    }
+
+    /// Whoever asks has the lock.
+    fn find(&self, reference: &Reference) -> Result<Descriptor, Error> {
         let found = match reference.version() {
             Version::Tag(tag) => self.tags(reference)?.remove(tag.as_str()),
             Version::Digest(digest) => {
@@ -213,8 +279,8 @@ impl Store {
 
     /// Takes a tag away, or, by digest, the artifact with all its tags. Blobs go at the next sweep.
     pub fn remove(&self, reference: &Reference) -> Result<Descriptor, Error> {
-        let found = self.resolve(reference)?;
         let _lock = self.lock(true)?;
+        let found = self.find(reference)?;
         let mut tags = self.tags(reference)?;
         let before = tags.len();
         tags.retain(|tag, known| match reference.version() {
@@ -300,6 +366,10 @@ impl Store {
         }
         Ok(found)
     }
+}
+
+fn is_for_reading_only(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
 }
 
 fn name(registry: &str, repository: &str) -> String {

@@ -7,6 +7,8 @@ pub const BLOCK: usize = 512;
 /// What no octal number of the size field can say any more.
 const LARGE: u64 = 1 << 33;
 const OWNER: u64 = 1000;
+/// The room for a name.
+const NAME: usize = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
@@ -27,12 +29,14 @@ pub struct Header<'a> {
 impl Header<'_> {
     /// The blocks before the content.
     pub fn blocks(&self) -> Vec<u8> {
-        let place = place(self.name);
+        let is_large = self.size >= LARGE;
+        // Whatever needs a record for its size has one for a long name too, however it could be split.
+        let place = place(self.name).filter(|_| !is_large || self.name.len() <= NAME);
         let mut records = Vec::new();
         if place.is_none() {
             records.push(("path", self.name.to_owned()));
         }
-        if self.size >= LARGE {
+        if is_large {
             records.push(("size", self.size.to_string()));
         }
         let mut bytes = Vec::with_capacity(3 * BLOCK);
@@ -41,7 +45,7 @@ impl Header<'_> {
         }
         let short = ascii(self.name);
         let (prefix, name) = place.unwrap_or(("", &short));
-        let size = if self.size >= LARGE { 0 } else { self.size };
+        let size = if is_large { 0 } else { self.size };
         bytes.extend(block(&Fields {
             name,
             prefix,
@@ -80,7 +84,12 @@ struct Fields<'a> {
 
 fn block(fields: &Fields<'_>) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
-    text(&mut block, 0, 100, fields.name);
+    text(&mut block, 0, NAME, fields.name);
+    // A name that is cut must not look like that of a directory.
+    if fields.name.len() > NAME && fields.name.as_bytes().get(NAME - 1) == Some(&b'/') {
+        let kept = fields.name.get(..NAME - 1).unwrap_or_default().trim_end_matches('/');
+        text(&mut block, kept.len(), 1, "\0");
+    }
     octal(&mut block, 100, 7, u64::from(fields.mode));
     octal(&mut block, 108, 7, fields.owner);
     octal(&mut block, 116, 7, 0);
@@ -116,14 +125,14 @@ fn place(name: &str) -> Option<(&str, &str)> {
     if !name.is_ascii() {
         return None;
     }
-    if name.len() <= 100 {
+    if name.len() <= NAME {
         return Some(("", name));
     }
     // The last slash after which the name fits behind a prefix that fits.
     let end = name.len().min(156);
     let (prefix, _) = name.get(..end)?.rsplit_once('/')?;
     let rest = name.get(prefix.len() + 1..)?;
-    let fits = !prefix.is_empty() && !rest.is_empty() && rest.len() <= 100;
+    let fits = !prefix.is_empty() && !rest.is_empty() && rest.len() <= NAME;
     fits.then_some((prefix, rest))
 }
 
@@ -137,7 +146,7 @@ fn extension(name: &str, records: &[(&str, String)]) -> Vec<u8> {
     let (directory, base) = name.rsplit_once('/').map_or(("", name), |(d, b)| (d, b));
     let directory = if directory.is_empty() { String::new() } else { format!("{directory}/") };
     let mut short = ascii(&format!("{directory}PaxHeaders.0/{base}"));
-    short.truncate(100);
+    short.truncate(NAME);
     let header = Fields {
         name: short.trim_end_matches('/'),
         prefix: "",
@@ -180,6 +189,50 @@ mod tests {
         let largest = model((8 << 30) - 1).blocks();
         let want = "sha256:d72de23d9aeb48ed512afecf1e962d984e47538002be0d71d996a95ab0801860";
         assert_eq!(Digest::of(&largest).as_str(), want);
+    }
+
+    /// The digests are those of what Go's `archive/tar` writes.
+    #[test]
+    fn long_names_are_cut_as_go_cuts_them() {
+        let (a, b) = ("a".repeat(99), "b".repeat(101));
+        for (name, size, want) in [
+            // Large, and the name could be split.
+            (
+                format!("{}/{}", "a".repeat(60), "b".repeat(60)),
+                9 << 30,
+                "c89ac381bd83cd71072db7371342293b2aea475d6c9c96d86bdae3ab45d29f92",
+            ),
+            (
+                format!("{a}/b"),
+                9 << 30,
+                "2eeffacfce01873c85945850b46c17fd5726f2d6955ffe58e668796ad7c533ac",
+            ),
+            // Cut behind a slash, and behind two of which only one is a separator.
+            (
+                format!("{a}/{b}"),
+                2,
+                "d9f1eda136f4368ed039d62cd20ce95a82ed83234d8757a83a342d9fbc4ef1d1",
+            ),
+            (
+                format!("{}x/{b}", "d/".repeat(49)),
+                2,
+                "8d90aef683c7787b20e2ff3234afb6fc324647c0905a407203864eeafe3ee754",
+            ),
+            (
+                format!("{}/é/{b}", "a".repeat(98)),
+                2,
+                "dff71184d06355ca6441c422d287d0c216e79981a4499c80622f88a0bf9a8875",
+            ),
+            // Not cut at all.
+            (
+                format!("{a}/é"),
+                2,
+                "763b0796f6468ff6e5b9471cc92dccf1fdf24dd3f140ac6b884db180e7c249c1",
+            ),
+        ] {
+            let header = Header { name: &name, type_: Type::File, mode: 0o644, size };
+            assert_eq!(Digest::of(&header.blocks()).hex(), want, "{name}");
+        }
     }
 
     #[test]

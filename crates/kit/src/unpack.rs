@@ -2,10 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
+    fs,
     io::{self, Read, Write},
-    os::unix::fs::OpenOptionsExt,
-    path::PathBuf,
 };
 
 use sha2::{Digest as _, Sha256};
@@ -21,13 +19,19 @@ use crate::{
 };
 
 mod select;
+mod staged;
 mod target;
 
 pub use select::{Filter, InvalidFilter, wants, wants_kitfile};
 pub use target::Target;
 
-/// Of all names of a layer, which are kept until it is verified.
-const NAMES: usize = 64 << 20;
+use staged::Staged;
+
+/// Of all names of a layer's directories, which are kept until it is verified.
+const NAMES: usize = 8 << 20;
+/// What a compressed layer may want to have in memory, as a power of two. What every level of zstd but the
+/// extreme ones takes.
+const WINDOW: u32 = 23;
 /// Read and written at a time.
 const PIECE: usize = 1 << 20;
 
@@ -81,7 +85,7 @@ pub enum Error {
     Entries(u64),
     #[error("the layer becomes larger than {0} bytes")]
     Bytes(u64),
-    #[error("the names of the layer's files take more than {NAMES} bytes")]
+    #[error("the names of the layer's directories take more than {NAMES} bytes")]
     Names,
     #[error(transparent)]
     Archive(#[from] read::Error),
@@ -89,13 +93,6 @@ pub enum Error {
     Read(#[source] io::Error),
     #[error("cannot write {path}")]
     Write { path: String, source: io::Error },
-}
-
-/// A layer whose files wait beside the target.
-struct Staged {
-    folder: tempfile::TempDir,
-    directories: BTreeMap<String, u32>,
-    files: BTreeMap<String, PathBuf>,
 }
 
 /// Unpacks one layer. Where it fails, the target is as before.
@@ -112,23 +109,24 @@ pub fn layer(
         target,
         existing,
         limits,
-        staged: Staged {
-            folder: target
-                .stage()
-                .map_err(|source| Error::Write { path: ".".to_owned(), source })?,
-            directories: BTreeMap::new(),
-            files: BTreeMap::new(),
-        },
+        staged: Staged::new(target).map_err(cannot_write("."))?,
+        directories: BTreeMap::new(),
+        piece: vec![0; PIECE],
     };
     let diff_id = {
         let plain = decompress(&mut stored, expected.compression).map_err(Error::Read)?;
         let mut plain = Hashed::new(plain.take(limits.bytes.saturating_add(1)));
-        work.extract(&mut plain, expected)?;
-        drain(&mut plain)?;
+        // Of what is not compressed the bytes are the same, and are hashed already.
+        if expected.compression == Compression::None {
+            plain.hash = None;
+        }
+        let extracted = work.extract(&mut plain, expected).and_then(|()| drain(&mut plain));
+        // It is cut there, which looks like a fault of the archive.
         if plain.count > limits.bytes {
             return Err(Error::Bytes(limits.bytes));
         }
-        Digest::finish(plain.hash)
+        extracted?;
+        plain.hash.map(Digest::finish)
     };
     drain(&mut stored)?;
     verify(expected, stored, diff_id)?;
@@ -155,19 +153,29 @@ pub fn file(name: &str, bytes: &[u8], target: &Target, existing: Existing) -> Re
     target.move_in(&place, name, existing)
 }
 
+fn cannot_write(path: &str) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Write { path, source }
+}
+
 fn drain(from: &mut impl Read) -> Result<(), Error> {
     io::copy(from, &mut io::sink()).map(drop).map_err(Error::Read)
 }
 
-fn verify(expected: &Expected, stored: Hashed<impl Read>, diff_id: Digest) -> Result<(), Error> {
+fn verify(
+    expected: &Expected,
+    stored: Hashed<impl Read>,
+    diff_id: Option<Digest>,
+) -> Result<(), Error> {
     let digest = expected.digest.clone();
     if stored.count != expected.size {
         return Err(Error::Size { digest, size: expected.size, is: stored.count });
     }
-    let is = Digest::finish(stored.hash);
+    let is = Digest::finish(stored.hash.unwrap_or_default());
     if is != digest {
         return Err(Error::Digest { digest, is });
     }
+    let diff_id = diff_id.unwrap_or(is);
     match &expected.diff_id {
         Some(wanted) if *wanted != diff_id => Err(Error::DiffId { digest, is: diff_id }),
         _ => Ok(()),
@@ -183,7 +191,11 @@ fn decompress<'a>(
         Compression::Gzip | Compression::GzipFastest => {
             Box::new(flate2::read::MultiGzDecoder::new(from))
         }
-        Compression::Zstd => Box::new(zstd::stream::read::Decoder::new(from)?),
+        Compression::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::new(from)?;
+            decoder.window_log_max(WINDOW)?;
+            Box::new(decoder)
+        }
     })
 }
 
@@ -192,6 +204,8 @@ struct Work<'a> {
     existing: Existing,
     limits: Limits,
     staged: Staged,
+    directories: BTreeMap<String, u32>,
+    piece: Vec<u8>,
 }
 
 impl Work<'_> {
@@ -202,15 +216,16 @@ impl Work<'_> {
             });
         }
         let mut archive = Archive::new(from);
-        let (mut count, mut names) = (0, 0);
+        let (mut count, mut names, mut announced) = (0, 0, 0_u64);
         while let Some(entry) = archive.next_entry()? {
             count += 1;
             if count > self.limits.entries {
                 return Err(Error::Entries(self.limits.entries));
             }
-            names += entry.name.len();
-            if names > NAMES {
-                return Err(Error::Names);
+            // What will be too much is not begun with.
+            announced = announced.saturating_add(entry.size);
+            if announced > self.limits.bytes {
+                return Err(Error::Bytes(self.limits.bytes));
             }
             let name = match expected.under.as_str() {
                 "" => entry.name,
@@ -218,7 +233,11 @@ impl Work<'_> {
             };
             match entry.type_ {
                 Type::Directory => {
-                    self.staged.directories.insert(name, entry.mode);
+                    names += name.len();
+                    if names > NAMES {
+                        return Err(Error::Names);
+                    }
+                    self.directories.insert(name, entry.mode);
                 }
                 Type::File => {
                     self.file(&name, entry.mode, |piece| Ok(archive.read_content(piece)?))?;
@@ -237,22 +256,13 @@ impl Work<'_> {
         if !self.is_wanted(name)? {
             return Ok(());
         }
-        let place = self.staged.folder.path().join(self.staged.files.len().to_string());
-        let failed = |source| Error::Write { path: name.to_owned(), source };
-        // Of several under one name the last counts.
-        let place = self.staged.files.get(name).cloned().unwrap_or(place);
-        drop(fs::remove_file(&place));
-        let mut file = File::options().create_new(true).write(true).mode(mode).open(&place);
-        let file = file.as_mut().map_err(|error| failed(io::Error::from(error.kind())))?;
-        let mut piece = vec![0; PIECE];
+        let mut file = self.staged.create(name, mode).map_err(cannot_write(name))?;
         loop {
-            match read(&mut piece)? {
-                0 => break,
-                count => file.write_all(&piece[..count]).map_err(failed)?,
+            match read(&mut self.piece)? {
+                0 => return Ok(()),
+                count => file.write_all(&self.piece[..count]).map_err(cannot_write(name))?,
             }
         }
-        self.staged.files.insert(name.to_owned(), place);
-        Ok(())
     }
 
     /// Told before anything is written.
@@ -265,41 +275,42 @@ impl Work<'_> {
         }
     }
 
-    fn publish(self) -> Result<(), Error> {
+    fn publish(mut self) -> Result<(), Error> {
         let mut made = Vec::new();
-        for (name, mode) in &self.staged.directories {
+        for (name, mode) in &self.directories {
             if self.target.make_directory(name, mode | 0o700)? {
                 made.push((name, *mode));
             }
         }
-        for (name, place) in &self.staged.files {
-            self.target.move_in(place, name, self.existing)?;
-        }
+        let (target, existing) = (self.target, self.existing);
+        self.staged.each(|name, place| target.move_in(&place, name, existing))?;
         // What cannot be written to is closed when everything is in it. What was there is not ours.
-        for (name, mode) in made.into_iter().rev().filter(|(_, mode)| mode & 0o700 != 0o700) {
-            self.target.close(name, mode)?;
+        for (name, mode) in made.into_iter().filter(|(_, mode)| mode & 0o700 != 0o700) {
+            self.target.close_later(name, mode);
         }
         Ok(())
     }
 }
 
-/// Counts and hashes what is read through it.
+/// Counts what is read through it, and hashes it if that is wanted.
 struct Hashed<R> {
     from: R,
-    hash: Sha256,
+    hash: Option<Sha256>,
     count: u64,
 }
 
 impl<R> Hashed<R> {
     fn new(from: R) -> Self {
-        Self { from, hash: Sha256::new(), count: 0 }
+        Self { from, hash: Some(Sha256::new()), count: 0 }
     }
 }
 
 impl<R: Read> Read for Hashed<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.from.read(buffer)?;
-        self.hash.update(&buffer[..count]);
+        if let Some(hash) = &mut self.hash {
+            hash.update(&buffer[..count]);
+        }
         self.count += count as u64;
         Ok(count)
     }

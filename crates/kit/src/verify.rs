@@ -80,9 +80,15 @@ async fn signatures(
 async fn manifest(remote: &Remote, reference: &Reference) -> Result<Option<Manifest>, Error> {
     match remote.manifest(reference).await {
         Ok((_, bytes)) => Ok(serde_json::from_slice(&bytes).ok()),
-        Err(remote::Error::NotFound { .. }) => Ok(None),
+        Err(error) if is_broken(&error) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whoever may write there could else spoil every good signature with a bad one.
+fn is_broken(error: &remote::Error) -> bool {
+    use remote::Error as E;
+    matches!(error, E::NotFound { .. } | E::Mismatch { .. } | E::Nonsense { .. })
 }
 
 async fn read(
@@ -94,10 +100,11 @@ async fn read(
 ) -> Result<(), Error> {
     let layers = manifest.layers.iter().filter(|layer| layer.media_type == media_type);
     for layer in layers.take(MOST.saturating_sub(found.len())) {
-        let bytes = remote.small_blob(reference.repository(), layer).await?;
-        found.push(match media_type {
-            SIGNED => Signature::beside(&bytes, &layer.annotations),
-            _ => Signature::bundle(&bytes),
+        found.push(match remote.small_blob(reference.repository(), layer).await {
+            Ok(bytes) if media_type == SIGNED => Signature::beside(&bytes, &layer.annotations),
+            Ok(bytes) => Signature::bundle(&bytes),
+            Err(error) if is_broken(&error) => Signature::Nonsense,
+            Err(error) => return Err(error.into()),
         });
     }
     Ok(())

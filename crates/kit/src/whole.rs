@@ -18,13 +18,27 @@ pub(crate) const PREFIX: &str = ".new-";
 
 /// Written beside its place and moved there, so that nobody sees a part of it.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    put(path, bytes, fs::File::sync_all)?;
+    sync_parent(path)
+}
+
+/// Likewise, for what only saves work: it is not waited for the disk, which may be busy with large files,
+/// and a machine that breaks down may lose it.
+pub(crate) fn note(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    put(path, bytes, |_| Ok(()))
+}
+
+fn put(
+    path: &Path,
+    bytes: &[u8],
+    sync: impl FnOnce(&fs::File) -> io::Result<()>,
+) -> io::Result<()> {
     make_parent(path)?;
     let parent = path.parent().unwrap_or(path);
     let mut file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(parent)?;
     file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    sync_parent(path)
+    sync(file.as_file())?;
+    file.persist(path).map(drop).map_err(|error| error.error)
 }
 
 pub(crate) fn make_parent(path: &Path) -> io::Result<()> {

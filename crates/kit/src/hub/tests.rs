@@ -151,27 +151,50 @@ fn repositories_are_named_in_three_ways() {
     }
 }
 
+#[test]
+fn the_page_of_a_file_names_its_repository_and_revision() {
+    for between in ["resolve", "blob"] {
+        let text =
+            format!("{ENDPOINT}/org/tiny/{between}/refs%2Fpr%2F1/a%20b/m.gguf?download=true");
+        let (repository, revision, path) = Repository::parse_file(&text, ENDPOINT).unwrap();
+        assert_eq!((repository.name(), revision.as_str()), ("org/tiny", "refs/pr/1"));
+        assert_eq!(path, "a b/m.gguf");
+    }
+    assert!(Repository::parse_file("https://h/o/t/resolve/main/m.gguf", ENDPOINT).is_none());
+    assert!(Repository::parse_file("org/tiny", ENDPOINT).is_none());
+}
+
 #[tokio::test]
 async fn k25_all_pages_odd_names_and_what_was_cut() {
     let mut files: Vec<_> =
-        (0..2500).map(|number| (format!("f{number}.txt"), vec![b'x'; 3], false)).collect();
+        (0..2498).map(|number| (format!("f{number}.txt"), vec![b'x'; 3], false)).collect();
     files.push(("a b#%.json".to_owned(), b"{}".to_vec(), false));
-    files.push(("large.bin".to_owned(), (0..=255).cycle().take(200_000).collect(), true));
-    let world = World { files, page: 1000, cut: Some(70_000), ..World::default() };
+    files.push(("large.bin".to_owned(), (0..=255).cycle().take(20_000_000).collect(), true));
+    let all = files.clone();
+    let world = World { files, page: 1000, cut: Some(7_000_000), ..World::default() };
     let (shared, address) = start(world).await;
     let hub = hub(address);
     let snapshot = hub.snapshot(&repository(), "main").await.unwrap();
-    assert_eq!((snapshot.commit.as_str(), snapshot.files.len()), (COMMIT, 2502));
+    assert_eq!((snapshot.commit.as_str(), snapshot.files.len()), (COMMIT, 2500));
+    // From now on the branch leads elsewhere, so whoever asked for it by name would get nothing.
+    for _ in 0..9 {
+        shared.lock().unwrap().answers.push(("/main", 404, Vec::new()));
+    }
     let folder = tempfile::tempdir().unwrap();
     let whole = folder.path().join("files");
     let large = snapshot.files.iter().find(|file| file.path == "large.bin").unwrap();
     let place = hub.download(&repository(), COMMIT, large, &whole, &Quiet).await.unwrap();
-    assert_eq!(std::fs::metadata(place).unwrap().len(), 200_000);
-    let odd = snapshot.files.iter().find(|file| file.path == "a b#%.json").unwrap();
-    hub.download(&repository(), COMMIT, odd, &whole, &Quiet).await.unwrap();
+    assert_eq!(std::fs::metadata(place).unwrap().len(), 20_000_000);
+    let others = snapshot.files.iter().filter(|file| file.path != "large.bin");
+    for file in others {
+        hub.download(&repository(), COMMIT, file, &whole, &Quiet).await.unwrap();
+    }
+    for (name, content, _) in &all {
+        assert!(std::fs::read(whole.join(name)).unwrap() == *content, "{name}");
+    }
     let asked = std::mem::take(&mut shared.lock().unwrap().asked);
     let ranges: Vec<_> = asked.iter().filter_map(|(_, headers)| headers.get("range")).collect();
-    assert_eq!(ranges, ["bytes=70000-"]);
+    assert_eq!(ranges, ["bytes=7000000-"]);
     assert!(asked.iter().any(|(target, _)| target.ends_with("/a%20b%23%25.json")));
     assert!(asked.iter().skip(1).all(|(target, _)| target.contains(COMMIT)), "one commit only");
     // What is there is not asked for again.
@@ -191,6 +214,42 @@ async fn k26_what_does_not_match_is_not_kept() {
     let outcome = hub.download(&repository(), COMMIT, file, &whole, &Quiet).await;
     assert!(matches!(outcome, Err(Error::Mismatch { kind: "SHA-256", .. })));
     assert!(!whole.exists());
+}
+
+#[tokio::test]
+async fn what_was_put_together_wrongly_is_read_anew() {
+    let content: Vec<u8> = (0..=255).cycle().take(200_000).collect();
+    let files = vec![("model.bin".to_owned(), content.clone(), true)];
+    let (shared, address) = start(World { files, page: 10, ..World::default() }).await;
+    let hub = hub(address);
+    let snapshot = hub.snapshot(&repository(), "main").await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("files");
+    // As if the end of an earlier run had been lost together with the machine.
+    let part = folder.path().join("files.parts/model.bin");
+    std::fs::create_dir(part.parent().unwrap()).unwrap();
+    std::fs::write(&part, vec![0; 150_000]).unwrap();
+    shared.lock().unwrap().asked.clear();
+    let file = &snapshot.files[0];
+    let place = hub.download(&repository(), COMMIT, file, &whole, &Quiet).await.unwrap();
+    assert_eq!(std::fs::read(place).unwrap(), content);
+    let asked = std::mem::take(&mut shared.lock().unwrap().asked);
+    let ranges: Vec<_> = asked.iter().map(|(_, headers)| headers.get("range").cloned()).collect();
+    assert_eq!(ranges, [Some("bytes=150000-".parse().unwrap()), None]);
+}
+
+#[tokio::test]
+async fn the_hub_is_asked_as_often_as_told() {
+    let (shared, address) = start(World::default()).await;
+    for attempts in [1, 3] {
+        let settings = remote::Settings { attempts, ..remote::Settings::default() };
+        let hub = Hub::with(&format!("http://{address}"), None, &settings).unwrap();
+        let busy = ("/revision/", 503, vec![("retry-after", "0".to_owned())]);
+        shared.lock().unwrap().answers = vec![busy; 9];
+        let outcome = hub.snapshot(&repository(), "main").await;
+        assert!(matches!(outcome, Err(Error::Failed { attempts: n, .. }) if n == attempts));
+        assert_eq!(std::mem::take(&mut shared.lock().unwrap().asked).len(), attempts as usize);
+    }
 }
 
 #[tokio::test]

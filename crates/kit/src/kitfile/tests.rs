@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 #[test]
@@ -55,4 +57,48 @@ fn what_is_written_can_be_read_and_has_no_digests() {
     assert!(written.contains("  authors: [A,") && written.contains("    - path: c"), "{written}");
     let empty = Kitfile::from_yaml("model: {path: m}").unwrap().to_yaml().unwrap();
     assert!(!empty.contains("package"), "{empty}");
+}
+
+#[test]
+fn text_that_grows_when_it_is_read_is_refused() {
+    let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..12 {
+        let again = vec![format!("*a{}", level - 1); 10].join(", ");
+        laughs += &format!("a{level}: &a{level} [{again}]\n");
+    }
+    let laughs = laughs.replace('\n', "\n    ");
+    assert!(
+        Kitfile::from_yaml(&format!("model:\n  path: m\n  parameters:\n    {laughs}")).is_err()
+    );
+    for open in ["[", "{a: ", "- "] {
+        let deep = format!("model: {{path: m, parameters: {{a: {}", open.repeat(100_000));
+        assert!(Kitfile::from_yaml(&deep).is_err(), "{open}");
+    }
+    let deep = format!(r#"{{"model":{{"path":"m","parameters":{{"a":{}"#, "[".repeat(100_000));
+    assert!(Kitfile::from_json(deep.as_bytes()).is_err());
+}
+
+const REAL: &str = "manifestVersion: 1.0.0\npackage: {name: n, authors: [a]}\nmodel:\n  path: m\n  parameters: {a: 1e3, b: [x]}\n  parts: [{path: c, type: t}]\ncode:\n  - path: run.py\n    description: >\n      some text\n";
+
+proptest! {
+    #[test]
+    fn no_kitfile_is_too_strange(
+        at: prop::sample::Index,
+        piece in "[-a-z:&*!|>{}\\[\\], \n#'\"%@`0-9.~]{0,8}",
+        cut: prop::sample::Index,
+    ) {
+        Kitfile::from_yaml(REAL).unwrap();
+        let mut text = REAL.to_owned();
+        text.insert_str(at.index(text.len()), &piece);
+        for text in [text.as_str(), &text[..cut.index(text.len())], &piece] {
+            if let Ok(kitfile) = Kitfile::from_yaml(text) {
+                for entry in kitfile.entries().unwrap_or_default() {
+                    let path = entry.path.as_str();
+                    prop_assert!(!path.starts_with('/') && !path.split('/').any(|e| e == ".."));
+                }
+                let json = kitfile.to_json();
+                prop_assert!(json.is_err() || Kitfile::from_json(&json.unwrap()).is_ok());
+            }
+        }
+    }
 }

@@ -13,7 +13,7 @@ fn names(files: &[&str], kitfile: &str) -> Vec<Vec<String>> {
     let context = Context::read(folder.path(), Links::Skip).unwrap();
     let entries = Kitfile::from_yaml(kitfile).unwrap().entries().unwrap();
     let layers = split(&context, &entries, Format::Tar).unwrap();
-    let names = |layer: Layer| layer.files.iter().map(|file| file.name.clone()).collect();
+    let names = |layer: Layer| layer.files.iter().map(|file| file.name.to_string()).collect();
     layers.into_iter().map(names).collect()
 }
 

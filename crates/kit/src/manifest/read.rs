@@ -1,5 +1,7 @@
 //! Artifacts of anybody: which layers they have, and what each is for.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 
 use super::{Descriptor, FILE_METADATA, FILE_PATH, Manifest, SUBTYPE, model_kit, model_pack};
@@ -34,6 +36,9 @@ pub struct Contents {
     pub layers: Vec<Found>,
     /// Layers of types that nobody here knows.
     pub unknown: Vec<String>,
+    /// The config tells other content of the layers than the Kitfile, which is believed: kit from 1.10 to
+    /// 1.14 has hashed the text of each hash.
+    pub has_wrong_diff_ids: bool,
 }
 
 #[derive(Debug)]
@@ -90,7 +95,13 @@ pub fn contents(manifest: &Manifest, config: &[u8]) -> Result<Contents, Error> {
             (kitfile, read.modelfs.diff_ids)
         }
     };
-    let mut contents = Contents { form, kitfile, layers: Vec::new(), unknown: Vec::new() };
+    let mut contents = Contents {
+        form,
+        kitfile,
+        layers: Vec::new(),
+        unknown: Vec::new(),
+        has_wrong_diff_ids: false,
+    };
     let entries = match &contents.kitfile {
         Some(kitfile) => entries(kitfile)?,
         None => Vec::new(),
@@ -100,23 +111,26 @@ pub fn contents(manifest: &Manifest, config: &[u8]) -> Result<Contents, Error> {
             return Err(Error::Mismatch(wanted.clone()));
         }
     }
+    let mut taken = BTreeSet::new();
     let mut by_order = entries.iter().filter(|known| known.digest.is_none());
     for (number, layer) in manifest.layers.iter().enumerate() {
         let Some((kind, format, compression)) = media_type(layer) else {
             contents.unknown.push(layer.media_type.clone());
             continue;
         };
-        let named = entries.iter().find(|known| known.digest.as_ref() == Some(&layer.digest));
+        let named = named(&entries, layer, &mut taken);
         // In the oldest artifacts layers are in the order of the entries, and named from beside them.
         let old = || by_order.find(|known| known.entry.kind == kind);
         let is_old = named.is_none() && entries.iter().any(|known| known.digest.is_none());
         let known = named.or_else(old);
+        let by_kitfile = known.and_then(|known| known.diff_id.clone());
+        let by_config: Option<Digest> = diff_ids.get(number).and_then(|text| text.parse().ok());
+        contents.has_wrong_diff_ids |=
+            by_kitfile.as_ref().zip(by_config.as_ref()).is_some_and(|(one, other)| one != other);
         let expected = Expected {
             digest: layer.digest.clone(),
             size: layer.size,
-            diff_id: known
-                .and_then(|known| known.diff_id.clone())
-                .or_else(|| diff_ids.get(number).filter(|_| known.is_none())?.parse().ok()),
+            diff_id: by_kitfile.or(by_config.filter(|_| known.is_none())),
             format,
             compression,
             path: path(layer, known)?,
@@ -153,19 +167,39 @@ fn entries(kitfile: &Kitfile) -> Result<Vec<Known>, Error> {
     Ok(entries.into_iter().zip(stored).map(known).collect())
 }
 
+/// The entry of a layer. Where several have the same content, the one of this path, or else the first
+/// that has no layer yet.
+fn named<'a>(
+    entries: &'a [Known],
+    layer: &Descriptor,
+    taken: &mut BTreeSet<usize>,
+) -> Option<&'a Known> {
+    let told = file_path(layer).and_then(|told| Path::parse(told).ok());
+    let numbered = entries.iter().enumerate();
+    let same: Vec<_> =
+        numbered.filter(|(_, known)| known.digest.as_ref() == Some(&layer.digest)).collect();
+    let is_told = |known: &Known| told.as_ref() == Some(&known.entry.path);
+    let by_path = same.iter().find(|(_, known)| is_told(known));
+    let free = || same.iter().find(|(number, _)| !taken.contains(number));
+    let (number, known) = *by_path.or_else(free).or(same.first())?;
+    taken.insert(number);
+    Some(known)
+}
+
+fn file_path(layer: &Descriptor) -> Option<&String> {
+    let old = || layer.annotations.get("org.cnai.model.filepath");
+    layer.annotations.get(FILE_PATH).or_else(old)
+}
+
 fn parent(path: &str) -> String {
     path.rsplit_once('/').map_or_else(String::new, |(parent, _)| parent.to_owned())
 }
 
 fn path(layer: &Descriptor, known: Option<&Known>) -> Result<String, Error> {
-    let told = layer
-        .annotations
-        .get(FILE_PATH)
-        .or_else(|| layer.annotations.get("org.cnai.model.filepath"));
-    match (told, known) {
+    match (file_path(layer), known) {
         (Some(told), _) => {
-            let is_legal = Path::parse(told).is_ok() && !told.split('/').any(|e| e == "..");
-            if is_legal { Ok(told.clone()) } else { Err(Error::Path(told.clone())) }
+            let path = Path::parse(told).ok().filter(|_| !told.split('/').any(|e| e == ".."));
+            path.map(|path| path.as_str().to_owned()).ok_or_else(|| Error::Path(told.clone()))
         }
         (None, Some(known)) => Ok(known.entry.path.as_str().to_owned()),
         (None, None) => Ok(".".to_owned()),
@@ -208,100 +242,7 @@ fn media_type(layer: &Descriptor) -> Option<(Kind, Format, Compression)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
+mod alike;
 
-    use super::*;
-
-    fn manifest(
-        config: &str,
-        layers: serde_json::Value,
-        annotations: serde_json::Value,
-    ) -> Manifest {
-        serde_json::from_value(json!({
-            "schemaVersion": 2,
-            "config": {"mediaType": config, "digest": Digest::of(b"c"), "size": 1},
-            "layers": layers, "annotations": annotations,
-        }))
-        .unwrap()
-    }
-
-    fn layer(media_type: &str, content: &str, path: Option<&str>) -> serde_json::Value {
-        let digest = Digest::of(content.as_bytes());
-        let annotations = path.map(|path| json!({FILE_PATH: path})).unwrap_or(json!({}));
-        json!({"mediaType": media_type, "digest": digest, "size": 1, "annotations": annotations})
-    }
-
-    #[test]
-    fn entries_and_layers_are_joined_by_digest_whatever_their_order() {
-        let (model, code) = (Digest::of(b"model"), Digest::of(b"code"));
-        let config = json!({"manifestVersion": "1.0.0", "package": {},
-            "model": {"path": "m", "digest": model, "diffId": model},
-            "code": [{"path": "c", "digest": code, "diffId": code}]});
-        let layers = json!([
-            layer("application/vnd.kitops.modelkit.code.v1.tar+gzip", "code", None),
-            layer("application/vnd.kitops.modelkit.model.v1.tar", "model", None),
-            layer("application/vnd.kitops.modelkit.mcpb.v1.raw", "other", None),
-        ]);
-        let manifest = manifest(model_kit::CONFIG, layers, json!({}));
-        let contents = contents(&manifest, config.to_string().as_bytes()).unwrap();
-        let found: Vec<_> = contents
-            .layers
-            .iter()
-            .map(|found| (found.entry.path.as_str(), found.expected.compression))
-            .collect();
-        assert_eq!(found, [("c", Compression::Gzip), ("m", Compression::None)]);
-        assert_eq!(contents.layers[1].expected.diff_id, Some(model));
-        assert_eq!(contents.unknown, ["application/vnd.kitops.modelkit.mcpb.v1.raw"]);
-        let other = config.to_string().replace(code.hex(), Digest::of(b"else").hex());
-        let error = super::contents(&manifest, other.as_bytes()).unwrap_err();
-        assert!(error.to_string().starts_with("digest in config and manifest do not match"));
-    }
-
-    #[test]
-    fn k29_artifacts_of_others_are_understood() {
-        // Without a Kitfile, in the older spelling, one file each.
-        let layers = json!([
-            layer("application/vnd.cnai.model.weight.v1.raw", "w", Some("a/model.bin")),
-            layer("application/vnd.cnai.model.doc.v1.tar", "d", Some("README.md")),
-        ]);
-        let config = "application/vnd.cnai.model.config.v1+json";
-        let diff_ids =
-            json!({"modelfs": {"type": "layers", "diff_ids": [Digest::of(b"w"), "nonsense"]}});
-        let manifest = manifest(config, layers, json!({}));
-        let contents = contents(&manifest, diff_ids.to_string().as_bytes()).unwrap();
-        assert!(contents.kitfile.is_none());
-        assert_eq!(contents.layers[0].expected.path, "a/model.bin");
-        assert_eq!(contents.layers[0].expected.diff_id, Some(Digest::of(b"w")));
-        assert_eq!(contents.layers[1].expected.diff_id, None);
-        let evil = json!([layer("application/vnd.cncf.model.weight.v1.raw", "w", Some("../evil"))]);
-        let manifest = self::manifest(config, evil, json!({}));
-        assert!(matches!(super::contents(&manifest, b"{}"), Err(Error::Path(_))));
-    }
-
-    #[test]
-    fn the_oldest_artifacts_have_their_layers_in_order() {
-        let config = json!({"manifestVersion": "v0.1", "package": {}, "model": {"path": "sub/m"},
-            "datasets": [{"path": "a"}, {"path": "b"}]});
-        let layers = json!([
-            layer("application/vnd.kitops.modelkit.model.v1.tar+gzip", "1", None),
-            layer("application/vnd.kitops.modelkit.dataset.v1.tar+gzip", "2", None),
-            layer("application/vnd.kitops.modelkit.dataset.v1.tar+gzip", "3", None),
-        ]);
-        let manifest = manifest(model_kit::CONFIG, layers, json!({}));
-        let contents = contents(&manifest, config.to_string().as_bytes()).unwrap();
-        let paths: Vec<_> = contents
-            .layers
-            .iter()
-            .map(|found| (found.entry.path.as_str(), found.expected.under.as_str()))
-            .collect();
-        assert_eq!(paths, [("sub/m", "sub"), ("a", ""), ("b", "")]);
-    }
-
-    #[test]
-    fn what_is_no_model_is_refused() {
-        let manifest = manifest("application/vnd.oci.image.config.v1+json", json!([]), json!({}));
-        let error = contents(&manifest, b"{}").unwrap_err();
-        assert!(error.to_string().contains("it is no model"), "{error}");
-    }
-}
+#[cfg(test)]
+mod tests;

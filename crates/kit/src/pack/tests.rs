@@ -193,14 +193,102 @@ fn k8_a_compressed_layer_holds_the_same() {
         [Compression::None, Compression::Gzip, Compression::GzipFastest, Compression::Zstd]
     {
         let mut bytes = Vec::new();
-        let stored = write(&layer, compression, &mut bytes).unwrap();
+        let stored = write(&layer, compression, 1, &mut bytes).unwrap();
         assert_eq!(stored.diff_id, plain, "{compression:?}");
         assert_eq!((&stored.digest, stored.size), (&Digest::of(&bytes), bytes.len() as u64));
         let mut again = Vec::new();
-        write(&layer, compression, &mut again).unwrap();
+        write(&layer, compression, 1, &mut again).unwrap();
         assert_eq!(bytes, again, "{compression:?}");
         if matches!(compression, Compression::Gzip) {
             assert_eq!(bytes[..10], [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
         }
+        for threads in [1, 4, 16] {
+            let written = std::thread::scope(|scope| {
+                let write = || {
+                    let mut bytes = Vec::new();
+                    write(&layer, compression, threads, &mut bytes).unwrap();
+                    bytes
+                };
+                let all: Vec<_> = (0..threads).map(|_| scope.spawn(write)).collect();
+                all.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+            });
+            assert!(written.iter().all(|one| *one == bytes), "{compression:?} {threads}");
+        }
+        let ending = match compression {
+            Compression::None => "",
+            Compression::Gzip | Compression::GzipFastest => "+gzip",
+            Compression::Zstd => "+zstd",
+        };
+        for (form, kind) in
+            [(Form::ModelKit, "kitops.modelkit.code"), (Form::ModelPack, "cncf.model.code")]
+        {
+            let artifact = assemble(&kitfile, std::slice::from_ref(&stored), form, &OURS).unwrap();
+            let manifest: manifest::Manifest = serde_json::from_slice(&artifact.manifest).unwrap();
+            let want = format!("application/vnd.{kind}.v1.tar{ending}");
+            assert_eq!(manifest.layers[0].media_type, want);
+            assert_eq!(manifest.layers[0].digest, stored.digest);
+        }
+    }
+}
+
+/// Lines of words and numbers, in which nothing long repeats.
+fn text(size: usize) -> String {
+    let words = ["weights", "of", "the", "model", "are", "read", "in", "blocks"];
+    let (mut text, mut state) = (String::new(), 0x1234_5678_9ABC_DEF1_u64);
+    while text.len() < size {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        text += &format!("{} {:x} ", words[(state & 7) as usize], state >> 52);
+        if state & 56 == 0 {
+            text.push('\n');
+        }
+    }
+    text
+}
+
+#[test]
+fn text_is_smaller_by_zstd_than_by_gzip_whatever_the_threads() {
+    let folder = directory(&[("corpus.txt", &text(5_000_000))]);
+    let kitfile = Kitfile::from_yaml("datasets: [{path: corpus.txt}]").unwrap();
+    let context = Context::read(folder.path(), Links::Skip).unwrap();
+    let layer = layer::split(&context, &kitfile.entries().unwrap(), Format::Tar).unwrap().remove(0);
+    assert!(shrinks(&layer).unwrap());
+    let packed = |compression, threads| {
+        let mut bytes = Vec::new();
+        write(&layer, compression, threads, &mut bytes).unwrap();
+        bytes
+    };
+    let zstd = packed(Compression::Zstd, 1);
+    let gzip = packed(Compression::Gzip, 1);
+    assert!(zstd.len() < gzip.len() / 100 * 99, "{} {}", zstd.len(), gzip.len());
+    for threads in [0, 2, 3, 8] {
+        assert!(packed(Compression::Zstd, threads) == zstd, "{threads}");
+    }
+    // As others read it, who have a limit for what it takes.
+    let mut decoder = zstd::stream::read::Decoder::new(zstd.as_slice()).unwrap();
+    decoder.window_log_max(21).unwrap();
+    assert_eq!(io::copy(&mut decoder, &mut io::sink()).unwrap(), layer.size());
+}
+
+#[test]
+fn k16_a_manifest_that_no_registry_takes_is_not_made() {
+    let digest = Digest::of(b"x");
+    let layer = |number: usize| Stored {
+        kind: crate::kitfile::Kind::Code,
+        path: format!("file-{number}"),
+        format: Format::Tar,
+        compression: Compression::None,
+        diff_id: digest.clone(),
+        digest: digest.clone(),
+        size: 1024,
+        file: None,
+    };
+    let layers: Vec<Stored> = (0..50_000).map(layer).collect();
+    let kitfile = Kitfile::from_yaml("code: [{path: a}]").unwrap();
+    let profile = Profile::Default { created: None };
+    for form in [Form::ModelKit, Form::ModelPack] {
+        let error = assemble(&kitfile, &layers, form, &profile).unwrap_err().to_string();
+        assert!(error.contains("registries take 4194304"), "{error}");
     }
 }

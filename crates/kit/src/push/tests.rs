@@ -1,6 +1,6 @@
 //! Artifacts to a registry and back.
 
-use std::{collections::BTreeMap, sync::Mutex};
+use std::{collections::BTreeMap, fs, path::PathBuf, sync::Mutex};
 
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -112,7 +112,18 @@ async fn k9_what_is_there_is_not_sent_again() {
     let digest = Digest::of(&artifact.manifest);
     assert_eq!(push("a/m:v1", None).await, (digest.clone(), 200_002, 0));
     assert_eq!(push("a/m:v1", None).await, (digest.clone(), 0, 3));
+    // What was begun is over once the blob is there.
+    let location = format!("http://{address}/u").parse().unwrap();
+    let upload = Upload { location, offset: 7, least_chunk: 0 };
+    memory.slot(&remote, "b/m", &Digest::of(&layers[0])).reached(&upload).unwrap();
     assert_eq!(push("b/m:v1", Some("a/m")).await, (digest, 0, 3));
+    let left = fs::read_dir(folder.path().join("windlass/uploads")).unwrap().count();
+    assert_eq!(left, 0);
+}
+
+/// Of which nobody wants to see how far it is.
+fn quiet<'a>(remote: &'a Remote, memory: &'a Memory) -> Push<'a> {
+    Push { remote, memory, concurrency: 5, from: None, progress: Arc::new(Counted::default()) }
 }
 
 #[tokio::test]
@@ -124,13 +135,8 @@ async fn k10_k11_what_comes_is_verified_and_what_was_cut_goes_on() {
     let layer = Bytes::from((0..=255u8).cycle().take(100_000).collect::<Vec<_>>());
     let artifact = artifact(&[&layer]);
     let reference = Reference::parse(&format!("{address}/m:v1")).unwrap();
-    let push = Push {
-        remote: &remote,
-        memory: &Memory::new(folder.path()),
-        concurrency: 5,
-        from: None,
-        progress: Arc::new(Counted::default()),
-    };
+    let memory = Memory::new(folder.path());
+    let push = quiet(&remote, &memory);
     let digest = push.run(&reference, &[Tag::parse("v2").unwrap()], &artifact).await.unwrap();
     let store = Store::open(folder.path().join("home")).unwrap();
     let counted = Arc::new(Counted::default());
@@ -165,4 +171,25 @@ async fn k10_k11_what_comes_is_verified_and_what_was_cut_goes_on() {
     pull.run(&reference).await.unwrap();
     assert_eq!(counted.total(), before, "nothing comes twice");
     assert_eq!(store.check().unwrap().damaged, []);
+}
+
+#[tokio::test]
+async fn a_part_of_an_earlier_run_that_is_damaged_costs_no_more_than_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let (address, _) = registry(&folder).await;
+    let settings = Settings { plain_http: true, ..Settings::default() };
+    let remote = Remote::new(&address, &settings).unwrap();
+    let layer = Bytes::from(vec![7; 100_000]);
+    let reference = Reference::parse(&format!("{address}/m:v1")).unwrap();
+    let memory = Memory::new(folder.path());
+    quiet(&remote, &memory).run(&reference, &[], &artifact(&[&layer])).await.unwrap();
+    let store = Store::open(folder.path().join("home")).unwrap();
+    let blob = Digest::of(&layer);
+    fs::write(store.partial(&blob).unwrap(), [8; 60_000]).unwrap();
+    let progress: Arc<dyn pull::Progress> = Arc::new(Counted::default());
+    Pull { remote: &remote, store: &store, concurrency: 5, progress }
+        .run(&reference)
+        .await
+        .unwrap();
+    assert_eq!(fs::read(store.blob(&blob)).unwrap(), layer);
 }

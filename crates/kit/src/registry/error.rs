@@ -51,6 +51,12 @@ impl Refused {
         }
     }
 
+    pub(super) fn stranger() -> Self {
+        let message =
+            "this registry answers to names of its own machine only, and to no page of a browser";
+        Self::new(StatusCode::FORBIDDEN, "DENIED", message)
+    }
+
     pub(super) fn blob(digest: impl std::fmt::Display) -> Self {
         let message = format!("there is no blob {digest}");
         Self::new(StatusCode::NOT_FOUND, "BLOB_UNKNOWN", message)

@@ -70,7 +70,10 @@ pub(super) async fn get(
     set(headers, "docker-content-digest", digest.as_str());
     set(headers, "etag", &format!("\"{digest}\""));
     if method == Method::GET {
-        *response.body_mut() = Body::from(tokio::fs::read(disk.blob(&digest)).await?);
+        // As long as it is: who asks compares it with its digest, and a wrong length would cut it.
+        let bytes = tokio::fs::read(disk.blob(&digest)).await?;
+        response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(bytes.len()));
+        *response.body_mut() = Body::from(bytes);
     }
     Ok(response)
 }

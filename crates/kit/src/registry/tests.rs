@@ -159,6 +159,43 @@ async fn what_came_before_a_connection_broke_is_kept() {
     assert_eq!(server.get(&place).await.header("range"), "0-2");
 }
 
+#[tokio::test]
+async fn how_much_has_come_is_told_when_the_last_of_it_has() {
+    let server = Server::new();
+    let started = server.ask("POST", "/v2/m/blobs/uploads/", &[], Body::empty()).await;
+    let place = started.header("location").to_owned();
+    let (sender, pieces) = futures::channel::mpsc::unbounded();
+    let send = |text: &'static str| {
+        sender.unbounded_send(Ok::<_, std::io::Error>(Bytes::from(text))).unwrap();
+    };
+    send("abc");
+    let ends = async {
+        tokio::task::yield_now().await;
+        send("def");
+        sender.close_channel();
+    };
+    let patch = server.ask("PATCH", &place, &[], Body::from_stream(pieces));
+    let (sent, told, ()) = tokio::join!(patch, server.get(&place), ends);
+    assert_eq!((sent.status, told.header("range")), (202, "0-5"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_while_others_send_on_learns_how_far_they_are() {
+    let server = Server::new();
+    let started = server.ask("POST", "/v2/m/blobs/uploads/", &[], Body::empty()).await;
+    let place = started.header("location").to_owned();
+    let patch = server.ask(
+        "PATCH",
+        &place,
+        &[],
+        Body::from_stream(futures::stream::pending::<std::io::Result<Bytes>>()),
+    );
+    tokio::select! {
+        _ = patch => panic!("it has no end"),
+        told = server.get(&place) => assert_eq!((told.status, told.header("range")), (204, "0-0")),
+    }
+}
+
 /// Reads pieces, and fails where one is an error.
 struct Pieces(std::collections::VecDeque<std::io::Result<Bytes>>);
 
@@ -289,6 +326,7 @@ async fn who_has_no_password_gets_nothing() {
         root: folder.path().to_owned(),
         account: Some(Account::new("u", "p")),
         read_only: true,
+        only_here: false,
     };
     let server = Server { registry: Registry::open(settings).unwrap(), folder };
     let refused = server.get("/v2/").await;

@@ -33,6 +33,8 @@ use crate::{Digest, digest::HashWriter};
 const PIECE: usize = 1 << 20;
 /// Whoever says nothing for so long has gone.
 const SILENCE: Duration = Duration::from_secs(60);
+/// For what a client that is gone has sent.
+const SETTLING: Duration = Duration::from_secs(2);
 
 pub(super) struct Uploads {
     folder: PathBuf,
@@ -228,7 +230,11 @@ pub(super) async fn start(
 }
 
 pub(super) async fn state(uploads: &Uploads, name: &Name, id: &Id) -> Result<Response, Refused> {
-    let size = uploads.find(id).await?.received.load(Ordering::Acquire);
+    let upload = uploads.find(id).await?;
+    // Whoever asks may have been killed while sending, and what it sent may still be on its way in: from
+    // where that ends it goes on. Others who are really sending are not waited for.
+    let _ = timeout(SETTLING, upload.writing.lock()).await;
+    let size = upload.received.load(Ordering::Acquire);
     Ok(accepted(StatusCode::NO_CONTENT, name, id, size))
 }
 

@@ -7,13 +7,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use reqwest::{Client, RequestBuilder, Url};
+use reqwest::{Client, RequestBuilder, Response, Url};
 use serde::Deserialize;
-use tokio::task::spawn_blocking;
+use tokio::{task::spawn_blocking, time::sleep};
 
 use super::{
+    Settings, Trouble,
     challenge::Challenge,
     credentials::{self, Credential, Found},
+    retry,
+    send::asked,
 };
 
 /// What registries mean if they say nothing.
@@ -28,7 +31,27 @@ pub(super) struct Auth {
     files: Vec<PathBuf>,
     found: tokio::sync::OnceCell<Option<Found>>,
     known: Mutex<Known>,
+    attempts: u32,
+    plain_http: bool,
 }
+
+/// Who hands out tokens has not said anything of use, however often it was asked.
+#[derive(Debug)]
+pub(super) struct Unanswered {
+    pub(super) attempts: u32,
+    pub(super) told: String,
+    pub(super) source: Option<Trouble>,
+}
+
+impl From<reqwest::Error> for Unanswered {
+    fn from(error: reqwest::Error) -> Self {
+        let source = Some(Trouble::Http(error.without_url()));
+        Self { attempts: 1, told: String::new(), source }
+    }
+}
+
+/// No token has more bytes.
+const TOKEN: usize = 1 << 20;
 
 #[derive(Default)]
 struct Known {
@@ -48,9 +71,15 @@ struct Granted {
 }
 
 impl Auth {
-    pub(super) fn new(registry: &str, files: Vec<PathBuf>) -> Self {
-        let (registry, known) = (registry.to_owned(), Mutex::default());
-        Self { registry, files, found: tokio::sync::OnceCell::new(), known }
+    pub(super) fn new(registry: &str, settings: &Settings) -> Self {
+        Self {
+            registry: registry.to_owned(),
+            files: settings.credentials.clone(),
+            found: tokio::sync::OnceCell::new(),
+            known: Mutex::default(),
+            attempts: settings.attempts,
+            plain_http: settings.plain_http,
+        }
     }
 
     async fn credential(&self) -> Option<&Found> {
@@ -111,7 +140,7 @@ impl Auth {
         http: &Client,
         challenge: &Challenge,
         scope: &str,
-    ) -> Result<bool, reqwest::Error> {
+    ) -> Result<bool, Unanswered> {
         self.known().challenge = Some(challenge.clone());
         match challenge {
             Challenge::Basic => Ok(matches!(
@@ -120,6 +149,11 @@ impl Auth {
             )),
             Challenge::Bearer { realm, service, scope: asked } => {
                 let Ok(realm) = Url::parse(realm) else { return Ok(false) };
+                // The password goes there.
+                if realm.scheme() != "https" && !self.plain_http {
+                    let source = Some(Trouble::Insecure(authority(&realm)));
+                    return Err(Unanswered { attempts: 1, told: String::new(), source });
+                }
                 let wanted =
                     if scope.is_empty() { asked.as_deref().unwrap_or_default() } else { scope };
                 let granted = self.token(http, realm, service.as_deref(), wanted).await?;
@@ -145,12 +179,16 @@ impl Auth {
         realm: Url,
         service: Option<&str>,
         scope: &str,
-    ) -> Result<Option<Granted>, reqwest::Error> {
-        let mut fields = vec![("scope", scope), ("client_id", "windlass")];
+    ) -> Result<Option<Granted>, Unanswered> {
+        let mut fields = vec![("client_id", "windlass")];
         fields.extend(service.map(|service| ("service", service)));
+        // Several are several fields here, and several words where they are sent.
+        let scopes = scope.split(' ').map(|scope| ("scope", scope));
+        let asked: Vec<_> = scopes.chain(fields.iter().copied()).collect();
         let credential = self.credential().await.map(|found| found.credential.clone());
         let request = match &credential {
             Some(Credential::Identity(identity)) => {
+                fields.push(("scope", scope));
                 fields.extend([("grant_type", "refresh_token"), ("refresh_token", identity)]);
                 let form = "application/x-www-form-urlencoded";
                 let body =
@@ -158,18 +196,53 @@ impl Auth {
                 http.post(realm).header("content-type", form).body(body)
             }
             Some(Credential::Basic { user, password }) => {
-                http.get(with_query(realm, &fields)).basic_auth(user, Some(password))
+                http.get(with_query(realm, &asked)).basic_auth(user, Some(password))
             }
-            Some(Credential::Token(_)) | None => http.get(with_query(realm, &fields)),
+            Some(Credential::Token(_)) | None => http.get(with_query(realm, &asked)),
         };
-        let answer = request.send().await?;
+        let mut answer = self.ask(request).await?;
         if !answer.status().is_success() {
             return Ok(None);
         }
-        let bytes = answer.bytes().await?;
+        let mut bytes = Vec::new();
+        while let Some(piece) = answer.chunk().await? {
+            if bytes.len() + piece.len() > TOKEN {
+                return Ok(None);
+            }
+            bytes.extend(piece);
+        }
         let granted = serde_json::from_slice::<Granted>(&bytes).ok();
         Ok(granted.filter(|granted| !granted.token.is_empty() || !granted.access_token.is_empty()))
     }
+
+    /// Whoever hands out tokens may be busy as well.
+    async fn ask(&self, request: RequestBuilder) -> Result<Response, Unanswered> {
+        let mut attempts = 0;
+        loop {
+            // Its body is a text, so it can be sent again.
+            let Some(once) = request.try_clone() else { return Ok(request.send().await?) };
+            let (told, source) = match once.send().await {
+                Ok(answer) if !retry::is_passing(answer.status()) => return Ok(answer),
+                Ok(answer) => (format!(": {}", answer.status()), asked(&answer).map(Trouble::Busy)),
+                Err(error) => (String::new(), Some(Trouble::Http(error.without_url()))),
+            };
+            attempts += 1;
+            let wait = match source {
+                Some(Trouble::Busy(wait)) => Some(wait),
+                _ => None,
+            };
+            match retry::wait(attempts, wait, 0).filter(|_| attempts < self.attempts) {
+                Some(wait) => sleep(wait).await,
+                None => return Err(Unanswered { attempts, told, source }),
+            }
+        }
+    }
+}
+
+/// Host and port, without anything that might be secret.
+pub(super) fn authority(url: &Url) -> String {
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}{port}", url.host_str().unwrap_or_default())
 }
 
 fn with_query(mut url: Url, fields: &[(&str, &str)]) -> Url {

@@ -77,4 +77,13 @@ mod tests {
         let both = ["Basic realm=\"x\"", "Bearer realm=\"y\""];
         assert_eq!(parse(both.into_iter()), Some(bearer("y", None, None)));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_header_is_too_strange(header in "(Bearer|Basic|)[ a-z=\",;\\\\é]{0,40}") {
+            if let Some(Challenge::Bearer { realm, .. }) = parse([header.as_str()].into_iter()) {
+                proptest::prop_assert!(header.contains(&realm));
+            }
+        }
+    }
 }

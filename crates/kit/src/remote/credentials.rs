@@ -3,13 +3,15 @@
 use std::{
     collections::BTreeMap,
     fs, io,
-    io::Write,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
+
+use helper::Helper;
+
+mod helper;
 
 /// Never printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -81,6 +83,11 @@ pub fn find(files: &[PathBuf], registry: &str) -> Option<Found> {
     })
 }
 
+/// As it stands in the header of a request.
+pub fn header(user: &str, password: &str) -> String {
+    format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}")))
+}
+
 fn read(file: &Path) -> io::Result<Config> {
     match fs::read(file) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::other),
@@ -90,16 +97,25 @@ fn read(file: &Path) -> io::Result<Config> {
 }
 
 fn in_config(config: &Config, registry: &str) -> Option<Credential> {
-    let helper = config.cred_helpers.iter().find(|(key, _)| is_same(key, registry));
-    let helper = helper.map(|(_, helper)| helper).or(config.creds_store.as_ref());
-    if let Some(helper) = helper {
-        match ask(helper, registry) {
+    for (name, helper) in config.helpers(registry) {
+        match helper.get(registry) {
             Ok(Some(credential)) => return Some(credential),
             Ok(None) => {}
-            Err(error) => tracing::warn!(helper, %error, "the credential helper has failed"),
+            Err(error) => tracing::warn!(helper = name, %error, "the credential helper has failed"),
         }
     }
     config.auths.iter().find(|(key, _)| is_same(key, registry)).and_then(|(_, auth)| auth.read())
+}
+
+impl Config {
+    /// The one of the registry, then the one of all.
+    fn helpers(&self, registry: &str) -> impl Iterator<Item = (&str, Helper)> {
+        let own = self.cred_helpers.iter().find(|(key, _)| is_same(key, registry));
+        let own = own.map(|(_, name)| name);
+        let all = self.creds_store.iter().filter(move |name| own != Some(*name));
+        let names = own.into_iter().chain(all);
+        names.filter_map(|name| Some((name.as_str(), Helper::named(name)?)))
+    }
 }
 
 impl Auth {
@@ -138,61 +154,58 @@ fn is_same(key: &str, registry: &str) -> bool {
     host(key) == host(registry)
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Told {
-    username: String,
-    secret: String,
-}
-
-/// A program of the user's that keeps passwords.
-fn ask(helper: &str, registry: &str) -> io::Result<Option<Credential>> {
-    let mut child = Command::new(format!("docker-credential-{helper}"))
-        .arg("get")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
-    // The name under which docker keeps it.
-    let name = match registry {
-        "docker.io" | "index.docker.io" => "https://index.docker.io/v1/",
-        other => other,
-    };
-    if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(name.as_bytes())?;
-    }
-    let output = child.wait_with_output()?;
-    if !output.status.success() {
-        // It does not know the registry, as a rule.
-        return Ok(None);
-    }
-    let Told { username, secret } = serde_json::from_slice(&output.stdout)
-        .map_err(|_| io::Error::other("its answer makes no sense"))?;
-    Ok(Some(match username.as_str() {
-        "<token>" | "" => Credential::Identity(secret),
-        _ => Credential::Basic { user: username, password: secret },
-    }))
-}
-
-/// Keeps a password, for its owner's eyes only.
+/// Keeps a password: with the helper of the registry where the file names one, and otherwise in the file,
+/// for its owner's eyes only.
 pub fn keep(file: &Path, registry: &str, user: &str, password: &str) -> io::Result<()> {
     let mut config = read(file)?;
     config.auths.retain(|key, _| !is_same(key, registry));
-    let auth = BASE64_STANDARD.encode(format!("{user}:{password}"));
-    config.auths.insert(registry.to_owned(), Auth { auth, ..Auth::default() });
+    let helper = config.helpers(registry).next();
+    let stored = helper.map(|(name, helper)| {
+        helper.store(registry, user, password).map_err(|error| failed(name, &error))
+    });
+    let is_with_helper = stored.transpose()?.is_some();
+    // Without a user it is a token to be exchanged, which others know by its own name.
+    let auth = match user.is_empty() {
+        // As docker does it: whoever looks into the file learns that there is something.
+        _ if is_with_helper => Auth::default(),
+        true => Auth { identitytoken: password.to_owned(), ..Auth::default() },
+        false => {
+            let auth = BASE64_STANDARD.encode(format!("{user}:{password}"));
+            Auth { auth, ..Auth::default() }
+        }
+    };
+    config.auths.insert(registry.to_owned(), auth);
     crate::whole::write(file, &serde_json::to_vec_pretty(&config).map_err(io::Error::other)?)
 }
 
-/// Whether something was known.
+/// Whether something was known. Whatever fails, the rest of it is forgotten.
 pub fn forget(file: &Path, registry: &str) -> io::Result<bool> {
-    let mut config = read(file)?;
+    let mut config = read(file).map_err(|error| at("read", file, &error))?;
     let before = config.auths.len();
     config.auths.retain(|key, _| !is_same(key, registry));
-    if config.auths.len() == before {
-        return Ok(false);
+    let mut is_known = config.auths.len() != before;
+    let mut erased = Ok(());
+    if is_known {
+        erased = serde_json::to_vec_pretty(&config)
+            .map_err(io::Error::other)
+            .and_then(|bytes| crate::whole::write(file, &bytes))
+            .map_err(|error| at("change", file, &error));
     }
-    crate::whole::write(file, &serde_json::to_vec_pretty(&config).map_err(io::Error::other)?)?;
-    Ok(true)
+    for (name, helper) in config.helpers(registry) {
+        match helper.erase(registry) {
+            Ok(has_known) => is_known |= has_known,
+            Err(error) => erased = erased.and_then(|()| Err(failed(name, &error))),
+        }
+    }
+    erased.map(|()| is_known)
+}
+
+fn at(attempt: &str, file: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot {attempt} {}: {error}", file.display()))
+}
+
+fn failed(helper: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("the credential helper {helper} has failed: {error}"))
 }
 
 #[cfg(test)]
@@ -248,6 +261,17 @@ mod tests {
         assert!(fs::read_to_string(&file).unwrap().contains("HttpHeaders"));
         fs::write(&file, "no json").unwrap();
         assert_eq!(find(&[file], "r.io"), None);
+    }
+
+    #[test]
+    fn a_token_is_kept_under_the_name_that_others_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("credentials.json");
+        keep(&file, "r.io", "", "t").unwrap();
+        let kept: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        assert_eq!(kept, serde_json::json!({"auths": {"r.io": {"identitytoken": "t"}}}));
+        let found = find(&[file], "r.io").unwrap().credential;
+        assert_eq!(found, Credential::Identity("t".to_owned()));
     }
 
     #[test]

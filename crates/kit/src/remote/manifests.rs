@@ -85,6 +85,12 @@ impl Remote {
         let response = self.send(&call, &Sent::Nothing).await?;
         match response.status() {
             StatusCode::NOT_FOUND => Ok(None),
+            // Not everybody understands this question; the whole of it tells as well.
+            StatusCode::METHOD_NOT_ALLOWED => match self.manifest(reference).await {
+                Ok((descriptor, _)) => Ok(Some(descriptor.digest)),
+                Err(Error::NotFound { .. }) => Ok(None),
+                Err(error) => Err(error),
+            },
             status if status.is_success() => {
                 let digest = response.headers().get(DIGEST).and_then(|value| value.to_str().ok());
                 match digest.and_then(|text| text.parse().ok()) {

@@ -12,10 +12,10 @@ use super::{Error, Remote, Trouble};
 use crate::{Digest, manifest::Descriptor};
 
 /// A connection that breaks without having brought a byte is made again so often.
-const TRIES: u32 = 6;
-const PAUSE: Duration = Duration::from_millis(250);
-/// Pieces that came and were not read yet.
-const AHEAD: usize = 16;
+pub(super) const TRIES: u32 = 6;
+pub(super) const PAUSE: Duration = Duration::from_millis(250);
+/// Pieces that came and were not read yet, of each blob. One may be of some hundred kilobytes.
+const AHEAD: usize = 4;
 
 pub struct Reader {
     pieces: mpsc::Receiver<Result<Bytes, Error>>,
@@ -29,7 +29,11 @@ impl Remote {
         let (remote, repository) = (self.clone(), repository.to_owned());
         let digest = digest.clone();
         tokio::spawn(async move {
-            if let Err(error) = remote.feed(&repository, &digest, size, &sender).await {
+            let fed = match size >= remote.inner.settings.ranges.large {
+                true => remote.feed_ranges(&repository, &digest, size, &sender).await,
+                false => remote.feed(&repository, &digest, size, &sender).await,
+            };
+            if let Err(error) = fed {
                 // Who does not listen any more has no use for it.
                 drop(sender.send(Err(error)).await);
             }
@@ -53,7 +57,7 @@ impl Remote {
         }
     }
 
-    async fn feed(
+    pub(super) async fn feed(
         &self,
         repository: &str,
         digest: &Digest,
@@ -101,6 +105,8 @@ impl Remote {
 impl Read for Reader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.piece.is_empty() {
+            // What is read makes room; others may be waiting for it, and we for them.
+            self.piece = Bytes::new();
             match self.pieces.blocking_recv() {
                 Some(Ok(piece)) => self.piece = piece,
                 Some(Err(error)) => return Err(io::Error::other(error)),

@@ -14,7 +14,9 @@ use serde::Deserialize;
 use tokio::time::sleep;
 
 use super::{
-    Error, Remote, SILENCE, Trouble, challenge, retry,
+    Error, Remote, SILENCE, Trouble,
+    auth::{Unanswered, authority},
+    challenge, retry,
     source::{self, Fault, Source},
 };
 
@@ -105,20 +107,22 @@ impl Remote {
                 }
                 Ok(response) if self.may_want_tls(&response) => {
                     let (registry, attempt) = (self.inner.registry.clone(), call.attempt.clone());
-                    let (status, told) = (response.status(), told(response).await);
+                    let (status, mut told) = (response.status(), told(response).await);
+                    if call.method == Method::HEAD {
+                        told = self.told_to_get().await;
+                    }
                     if !self.turn_to_tls(&told) {
                         return Err(Error::Refused { registry, attempt, status, told });
                     }
                 }
                 Ok(response) if !retry::is_passing(response.status()) => return Ok(response),
+                Err(Trouble::Insecure(_)) => return Err(self.failed(call, 1, outcome).await),
                 outcome => {
                     failures += 1;
                     // Whatever was granted before may have ended meanwhile.
                     challenged = false;
-                    let header = outcome.as_ref().ok().and_then(|response| {
-                        response.headers().get(header::RETRY_AFTER)?.to_str().ok()
-                    });
-                    let wait = retry::wait(failures, retry::asked(header), jitter());
+                    let asked = outcome.as_ref().ok().and_then(asked);
+                    let wait = retry::wait(failures, asked, jitter());
                     match wait.filter(|_| failures < attempts) {
                         Some(wait) => {
                             tracing::debug!(attempt = call.attempt, failures, "tried again");
@@ -169,6 +173,9 @@ impl Remote {
                 Err(trouble) => return (Err(trouble), fault),
             };
             match elsewhere(&call.method, &url, &response) {
+                Some(next) if !self.may_follow(&url, &next) => {
+                    return (Err(Trouble::Insecure(authority(&next))), fault);
+                }
                 Some(next) => {
                     self.follow_to_tls(&url, &next);
                     url = next;
@@ -190,6 +197,13 @@ impl Remote {
         url
     }
 
+    /// What a tag means is for the registry to say, and not for whoever is on the way. Blobs are known by
+    /// their digests, wherever they come from.
+    pub(super) fn may_follow(&self, from: &Url, to: &Url) -> bool {
+        let is_worse = from.scheme() == "https" && to.scheme() == "http";
+        !is_worse || self.inner.settings.plain_http || from.path().contains("/blobs/")
+    }
+
     /// A registry that sends us from HTTP to HTTPS of the same host is still ours.
     fn follow_to_tls(&self, from: &Url, to: &Url) {
         let is_same = from.host_str() == to.host_str() && self.is_own(from);
@@ -209,6 +223,15 @@ impl Remote {
             && is_plain
     }
 
+    /// What it says to whoever asks for nothing: an answer to HEAD has no words.
+    async fn told_to_get(&self) -> String {
+        let Ok(url) = self.url("") else { return String::new() };
+        match self.inner.http.get(url).send().await {
+            Ok(response) => told(response).await,
+            Err(_) => String::new(),
+        }
+    }
+
     fn is_own(&self, url: &Url) -> bool {
         let base = self.inner.base.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         let place = |url: &Url| (url.host_str().map(str::to_owned), url.port_or_known_default());
@@ -226,14 +249,13 @@ impl Remote {
         else {
             return Ok(false);
         };
-        self.inner.auth.answer(&self.inner.http, &challenge, call.scope).await.map_err(|source| {
-            Error::Failed {
-                registry: self.inner.registry.clone(),
-                attempt: format!("get a token to {}", call.attempt),
-                attempts: 1,
-                told: String::new(),
-                source: Some(Trouble::Http(source.without_url())),
-            }
+        let answered = self.inner.auth.answer(&self.inner.http, &challenge, call.scope).await;
+        answered.map_err(|Unanswered { attempts, told, source }| Error::Failed {
+            registry: self.inner.registry.clone(),
+            attempt: format!("get a token to {}", call.attempt),
+            attempts,
+            told,
+            source,
         })
     }
 
@@ -254,10 +276,13 @@ impl Remote {
         outcome: Result<Response, Trouble>,
     ) -> Error {
         let (told, source) = match outcome {
-            Ok(response) => (format!(": {}{}", response.status(), told(response).await), None),
+            Ok(response) => {
+                let busy = asked(&response).map(Trouble::Busy);
+                (format!(": {}{}", response.status(), told(response).await), busy)
+            }
             // Addresses may have secrets in their query.
             Err(Trouble::Http(error)) => (String::new(), Some(Trouble::Http(error.without_url()))),
-            Err(Trouble::Silent) => (String::new(), Some(Trouble::Silent)),
+            Err(trouble) => (String::new(), Some(trouble)),
         };
         let (registry, attempt) = (self.inner.registry.clone(), call.attempt.clone());
         Error::Failed { registry, attempt, attempts, told, source }
@@ -280,6 +305,12 @@ impl Remote {
         }
         false
     }
+}
+
+/// How long to wait, where it says so.
+pub(super) fn asked(response: &Response) -> Option<Duration> {
+    let header = response.headers().get(header::RETRY_AFTER);
+    retry::asked(header.and_then(|value| value.to_str().ok()))
 }
 
 /// Only what has no body is sent somewhere else.

@@ -26,12 +26,17 @@ use tokio::net::TcpListener;
 use super::{upload::Upload, *};
 use crate::{Digest, Reference, registry};
 
+mod large;
+mod tokens;
+
 /// What happens to a request instead of, or after, being served.
 #[derive(Clone, Debug)]
 enum Fault {
     Answer(u16, Option<(&'static str, String)>),
     /// Served, but nobody hears of it.
     Lost,
+    /// Served, with a header more.
+    Also(&'static str, &'static str),
     /// After so many bytes the connection breaks.
     Cut(usize),
 }
@@ -72,6 +77,11 @@ async fn meddle(State(script): State<Script>, request: Request, next: Next) -> R
             drop(next.run(request).await);
             let mut response = Response::new(Body::empty());
             *response.status_mut() = StatusCode::BAD_GATEWAY;
+            response
+        }
+        Some(Fault::Also(name, value)) => {
+            let mut response = next.run(request).await;
+            response.headers_mut().insert(name, value.parse().unwrap());
             response
         }
         Some(Fault::Cut(count)) => {
@@ -165,6 +175,11 @@ async fn what_is_pushed_can_be_pulled() {
     let content = Bytes::from("weights".repeat(1000));
     let digest = push(&remote, content.clone()).await.unwrap();
     assert!(remote.has_blob("a/m", &digest).await.unwrap());
+    let size = async || remote.find_blob("a/m", &digest).await.unwrap().unwrap().size;
+    assert_eq!(size().await, Some(7000));
+    // Who does not understand the question is asked for a byte.
+    world.fail([(Method::HEAD, "/blobs/", Fault::Answer(405, None))]);
+    assert_eq!(size().await, Some(7000));
     assert_eq!(pull(&remote, &digest).await, content);
     let part = remote.blob("a/m", &digest, 7, Some(7)).await.unwrap();
     assert_eq!((part.from, part.response.bytes().await.unwrap().as_ref()), (7, &b"weights"[..]));
@@ -251,6 +266,67 @@ async fn k23_k24_a_large_blob_goes_on_where_it_was() {
     assert_eq!(pull(&remote, &digest).await, third);
 }
 
+/// Counts how often it is read.
+struct Once(Bytes, AtomicU64);
+
+impl Source for Once {
+    fn size(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn open(&self, from: u64) -> io::Result<Box<dyn io::Read + Send>> {
+        if from == 0 {
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+        self.0.open(from)
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_has_hashed_yet_is_read_once() {
+    let world = World::new().await;
+    let remote = world.remote();
+    // In one request, and in parts.
+    for size in [4000, 80 << 10, 0] {
+        let content = Bytes::from((0..=255u8).cycle().take(size).collect::<Vec<_>>());
+        let source = Arc::new(Once(content.clone(), AtomicU64::new(0)));
+        let kept = Arc::new(Kept::default());
+        world.asked();
+        let sent = remote.upload_unknown("a/m", source.clone(), kept.clone()).await.unwrap();
+        assert_eq!(sent, Some(Digest::of(&content)), "{size}");
+        assert_eq!(pull(&remote, &Digest::of(&content)).await, content);
+        assert!(source.1.load(Ordering::Relaxed) <= 1);
+        let parts = world.asked().iter().filter(|(method, _)| method == Method::PATCH).count();
+        assert_eq!(parts, size.div_ceil(4096));
+        assert_eq!(kept.0.lock().unwrap().is_some(), parts > 1, "only parts can be resumed");
+    }
+}
+
+#[tokio::test]
+async fn what_is_cut_while_nobody_knows_its_digest_goes_on_by_its_digest() {
+    let world = World::new().await;
+    let remote = world.remote();
+    let content = Bytes::from((0..=255u8).cycle().take(80 << 10).collect::<Vec<_>>());
+    let kept = Arc::new(Kept::default());
+    // The first part has come, and nobody hears of it.
+    world.fail([(Method::PATCH, "uploads", Fault::Lost)]);
+    let sent = remote.upload_unknown("a/m", Arc::new(content.clone()), kept.clone()).await;
+    assert_eq!(sent.unwrap(), None);
+    let digest = Digest::of(&content);
+    assert!(!remote.has_blob("a/m", &digest).await.unwrap());
+    let begun = kept.0.lock().unwrap().clone();
+    remote.upload("a/m", &digest, Arc::new(content.clone()), begun, quiet()).await.unwrap();
+    assert_eq!(pull(&remote, &digest).await, content);
+    // A whole one that is refused, and one that is not allowed.
+    let small = Bytes::from_static(b"small");
+    world.fail([(Method::PATCH, "uploads", Fault::Answer(416, None))]);
+    let sent = remote.upload_unknown("a/m", Arc::new(small.clone()), quiet()).await;
+    assert_eq!(sent.unwrap(), None);
+    world.fail([(Method::PATCH, "uploads", Fault::Answer(403, None))]);
+    let sent = remote.upload_unknown("a/m", Arc::new(small), quiet()).await;
+    assert!(matches!(sent, Err(Error::Denied { .. })));
+}
+
 #[tokio::test]
 async fn a_blob_is_read_on_where_its_connection_broke() {
     let world = World::new().await;
@@ -294,8 +370,13 @@ async fn a_password_is_sent_when_it_is_asked_for_and_to_nobody_else() {
     let folder = tempfile::tempdir().unwrap();
     let account = Some(registry::Account::new("u", "secret"));
     let root = folder.path().join("registry");
-    let registry =
-        registry::Registry::open(registry::Settings { root, account, read_only: false }).unwrap();
+    let registry = registry::Registry::open(registry::Settings {
+        root,
+        account,
+        read_only: false,
+        only_here: false,
+    })
+    .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let router = registry.router();
@@ -315,6 +396,14 @@ async fn a_password_is_sent_when_it_is_asked_for_and_to_nobody_else() {
     assert!(!format!("{error:?}").contains("wrong"), "{error:?}");
 }
 
+/// Sends whoever asks to this server for a token.
+fn challenge(request: &Request) -> Response {
+    let host = request.headers()["host"].to_str().unwrap();
+    let challenge = format!(r#"Bearer realm="http://{host}/token",service="s""#);
+    let refused = Response::builder().status(StatusCode::UNAUTHORIZED);
+    refused.header("www-authenticate", challenge).body(Body::empty()).unwrap()
+}
+
 #[tokio::test]
 async fn k22_tokens_are_asked_for_and_renewed() {
     let asked = Arc::new(AtomicU64::new(0));
@@ -327,16 +416,11 @@ async fn k22_tokens_are_asked_for_and_renewed() {
     let guarded = move |request: Request| {
         let now = format!("Bearer t{}", wanted.load(Ordering::Relaxed).max(1));
         let is_known = request.headers().get("authorization").is_some_and(|v| *v == now.as_str());
-        async move {
-            let mut response = Response::new(Body::empty());
-            if !is_known {
-                *response.status_mut() = StatusCode::UNAUTHORIZED;
-                let host = request.headers()["host"].to_str().unwrap();
-                let challenge = format!(r#"Bearer realm="http://{host}/token",service="s""#);
-                response.headers_mut().insert("www-authenticate", challenge.parse().unwrap());
-            }
-            response
-        }
+        std::future::ready(if is_known {
+            Response::new(Body::empty())
+        } else {
+            challenge(&request)
+        })
     };
     let router = Router::new().route("/token", token).fallback(guarded);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -352,4 +436,39 @@ async fn k22_tokens_are_asked_for_and_renewed() {
     asked.fetch_add(1, Ordering::Relaxed);
     assert!(remote.has_blob("m", &digest).await.unwrap());
     assert_eq!(asked.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test]
+async fn k22_a_token_that_ends_between_parts_is_renewed() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("registry");
+    let registry =
+        registry::Registry::open(registry::Settings { root, ..Default::default() }).unwrap();
+    // Every token is good for three requests.
+    let given = Arc::new(AtomicU64::new(0));
+    let used = Arc::new(AtomicU64::new(0));
+    let (count, fresh) = (given.clone(), used.clone());
+    let token = axum::routing::get(move || {
+        let number = count.fetch_add(1, Ordering::Relaxed) + 1;
+        fresh.store(0, Ordering::Relaxed);
+        async move { format!(r#"{{"token":"t{number}","expires_in":300}}"#) }
+    });
+    let now = given.clone();
+    let guard = middleware::from_fn(move |request: Request, next: Next| {
+        let wanted = format!("Bearer t{}", now.load(Ordering::Relaxed));
+        let is_known =
+            request.headers().get("authorization").is_some_and(|v| *v == wanted.as_str());
+        let is_good = is_known && used.fetch_add(1, Ordering::Relaxed) < 3;
+        async move { if is_good { next.run(request).await } else { challenge(&request) } }
+    });
+    let router = registry.router().layer(guard).merge(Router::new().route("/token", token));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let settings = Settings { plain_http: true, chunk: 4096, ..Settings::default() };
+    let remote = Remote::new(&address, &settings).unwrap();
+    let content = Bytes::from(vec![7; 80 << 10]);
+    let digest = push(&remote, content.clone()).await.unwrap();
+    assert_eq!(pull(&remote, &digest).await, content);
+    assert!(given.load(Ordering::Relaxed) >= 6, "{given:?}");
 }

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs::{self, File},
-    io,
+    io::{self, Read, Write},
     time::{Duration, SystemTime},
 };
 
@@ -12,6 +12,8 @@ use crate::{Digest, digest::HashWriter, manifest::Descriptor};
 
 /// Younger ones may belong to a pull that is under way.
 const AGE: Duration = Duration::from_secs(60 * 60);
+/// Read at a time.
+const PIECE: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freed {
@@ -31,6 +33,7 @@ impl Store {
     /// Blobs that no artifact names go, unless they are young and `now` is near.
     pub fn sweep(&self, now: SystemTime) -> Result<Freed, Error> {
         let _lock = self.lock(true)?;
+        let _alone = self.unused()?.ok_or(Error::Busy)?;
         let used = self.used()?;
         let mut freed = Freed::default();
         let folder = self.blobs();
@@ -53,10 +56,12 @@ impl Store {
     }
 
     /// The blobs of an artifact that is no longer listed go, whatever their age, unless another needs them.
+    /// While somebody is at work here they stay for the next sweep, since nobody knows what that one needs.
     pub fn collect(&self, removed: &Descriptor) -> Result<Freed, Error> {
         let _lock = self.lock(true)?;
-        let used = self.used()?;
         let mut freed = Freed::default();
+        let Some(_alone) = self.unused()? else { return Ok(freed) };
+        let used = self.used()?;
         if used.contains(&removed.digest) || !self.has(&removed.digest) {
             return Ok(freed);
         }
@@ -79,16 +84,19 @@ impl Store {
 
     /// Reads everything.
     pub fn check(&self) -> Result<Checked, Error> {
-        let _lock = self.lock(false)?;
+        self.check_while(|| true)
+    }
+
+    /// As long as that is so. Whoever wants to change something need not wait for the end.
+    pub fn check_while(&self, goes_on: impl Fn() -> bool) -> Result<Checked, Error> {
+        let used = || self.lock(false).and_then(|_lock| self.used());
         let mut checked = Checked::default();
-        for digest in self.used()? {
+        for digest in used()? {
             let path = self.blob(&digest);
             match File::open(&path) {
-                Ok(mut file) => {
-                    let mut hash = HashWriter::default();
-                    io::copy(&mut file, &mut hash).map_err(at(&path))?;
+                Ok(file) => {
                     checked.blobs += 1;
-                    if Digest::finish(hash.0) != digest {
+                    if hash(file, &goes_on).map_err(at(&path))? != digest {
                         checked.damaged.push(digest);
                     }
                 }
@@ -97,6 +105,11 @@ impl Store {
                 }
                 Err(error) => return Err(at(&path)(error)),
             }
+        }
+        if !checked.missing.is_empty() {
+            // What was removed meanwhile is not missed by anybody.
+            let used = used()?;
+            checked.missing.retain(|digest| used.contains(digest));
         }
         Ok(checked)
     }
@@ -119,5 +132,16 @@ impl Store {
             used.insert(manifest.digest);
         }
         Ok(used)
+    }
+}
+
+fn hash(mut file: File, goes_on: impl Fn() -> bool) -> io::Result<Digest> {
+    let (mut hash, mut piece) = (HashWriter::default(), vec![0; PIECE]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(Digest::finish(hash.0)),
+            _ if !goes_on() => return Err(io::Error::other("told to end")),
+            count => hash.write_all(&piece[..count])?,
+        }
     }
 }

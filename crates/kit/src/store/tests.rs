@@ -91,3 +91,30 @@ fn a_damaged_blob_is_found() {
     fs::remove_file(store.blob(&layer)).unwrap();
     assert_eq!(store.check().unwrap().missing, [layer]);
 }
+
+#[test]
+fn a_linked_blob_is_the_very_file() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().join("home")).unwrap();
+    let (file, digest) = (folder.path().join("weights"), Digest::of(b"weights"));
+    fs::write(&file, "weights").unwrap();
+    assert!(store.link(&file, &digest).unwrap());
+    assert!(!store.link(&file, &digest).unwrap(), "it is there already");
+    let ino = |path: &Path| fs::metadata(path).unwrap().ino();
+    assert_eq!(ino(&file), ino(&store.blob(&digest)));
+    assert!(store.link(&folder.path().join("missing"), &Digest::of(b"other")).is_err());
+}
+
+#[test]
+fn what_somebody_may_rely_on_stays() {
+    let (_folder, store) = store();
+    let blob = store.put(b"layer").unwrap();
+    let later = SystemTime::now() + Duration::from_secs(7200);
+    let using = store.using().unwrap();
+    let also = store.using().unwrap();
+    assert!(matches!(store.sweep(later), Err(Error::Busy)));
+    drop((using, also));
+    assert_eq!(store.sweep(later).unwrap().blobs, 1);
+    assert!(!store.has(&blob));
+}

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::kitfile::{Entry, Kind};
+use crate::kitfile::{Entry, Kind, Path};
 
 /// Kinds of layers, and if any are named, only those entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,9 @@ impl Filter {
             Kind::Docs => Wanted::Docs,
             Kind::Prompt => Wanted::Prompts,
         };
-        let is_named = |name: &String| *name == entry.name || *name == entry.path.as_str();
+        // However it is written, as in the Kitfile.
+        let is_path = |name: &String| Path::parse(name).is_ok_and(|path| path == entry.path);
+        let is_named = |name: &String| *name == entry.name || is_path(name);
         self.kinds.contains(&wanted) && (self.names.is_empty() || self.names.iter().any(is_named))
     }
 }
@@ -91,6 +93,9 @@ mod tests {
             (&["model:tiny"], "m"),
             (&["datasets:conf"], "d"),
             (&["docs:README.md"], "README.md"),
+            (&["docs:./README.md"], "README.md"),
+            (&["docs:../README.md"], ""),
+            (&["model:./c/"], "c"),
             (&["datasets", "docs:other"], "d"),
             (&["datasets,docs"], "d README.md"),
             (&["kitfile"], ""),

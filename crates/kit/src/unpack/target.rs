@@ -1,36 +1,57 @@
 //! The folder that is unpacked into. Nothing is ever reached through a link in it.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::{self, Read},
     os::fd::OwnedFd,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, RawMode, RenameFlags},
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, RawMode, RenameFlags},
     io::Errno,
 };
 
 use super::{Error, Existing};
-use crate::tar::Type;
+use crate::{left_over, tar::Type};
+
+/// Of what is not in its place yet.
+const STAGE: &str = ".windlass-unpack-";
 
 pub struct Target {
     place: PathBuf,
     root: OwnedFd,
+    /// Directories that nobody can write to, once everything is in them; of all layers, since several
+    /// may have files in one.
+    closed: Mutex<BTreeMap<String, u32>>,
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let closed = std::mem::take(self.closed.get_mut().unwrap_or_else(PoisonError::into_inner));
+        // What is below first: what is above may then not even be entered.
+        for (name, mode) in closed.iter().rev() {
+            if let Err(error) = self.close(name, *mode) {
+                tracing::warn!(%error, name, "a directory keeps more rights than it should have");
+            }
+        }
+    }
 }
 
 impl Target {
     /// Made if it is not there.
     pub fn open(place: &Path) -> io::Result<Self> {
         fs::create_dir_all(place)?;
+        left_over::remove(place, STAGE);
         let root = rustix::fs::open(place, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Self { place: place.to_owned(), root })
+        Ok(Self { place: place.to_owned(), root, closed: Mutex::default() })
     }
 
     /// A place on the same disk, gone when it is dropped.
-    pub(super) fn stage(&self) -> io::Result<tempfile::TempDir> {
-        tempfile::Builder::new().prefix(".windlass-unpack-").tempdir_in(&self.place)
+    pub(super) fn stage(&self) -> io::Result<left_over::Folder> {
+        left_over::Folder::new(&self.place, STAGE)
     }
 
     /// What is there. Whatever is neither a file nor a directory is no place to write to.
@@ -75,11 +96,11 @@ impl Target {
     pub(super) fn move_in(&self, from: &Path, name: &str, existing: Existing) -> Result<(), Error> {
         let (parent, base) = parts(name);
         let parent = self.make_all(parent, name)?;
-        let flags = match existing {
-            Existing::Replace => RenameFlags::empty(),
-            Existing::Refuse | Existing::Keep => RenameFlags::NOREPLACE,
+        let moved = match existing {
+            Existing::Replace => rustix::fs::renameat(CWD, from, &parent, base),
+            Existing::Refuse | Existing::Keep => without_replacing(&WAYS, from, &parent, base),
         };
-        match rustix::fs::renameat_with(rustix::fs::CWD, from, &parent, base, flags) {
+        match moved {
             Ok(()) => Ok(()),
             Err(Errno::EXIST) if existing == Existing::Keep => Ok(()),
             Err(Errno::EXIST) if existing == Existing::Refuse => {
@@ -92,8 +113,13 @@ impl Target {
         }
     }
 
-    /// Takes rights of the owner away again.
-    pub(super) fn close(&self, name: &str, mode: u32) -> Result<(), Error> {
+    /// Takes rights of the owner away again, at the end of all.
+    pub(super) fn close_later(&self, name: &str, mode: u32) {
+        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        closed.insert(name.to_owned(), mode);
+    }
+
+    fn close(&self, name: &str, mode: u32) -> Result<(), Error> {
         let Some(directory) = self.directory(name, name)? else { return Ok(()) };
         let is = rustix::fs::fstat(&directory).map_err(failed(name))?;
         let mode = Mode::from_raw_mode(is.st_mode & mode as RawMode & 0o777);
@@ -120,6 +146,43 @@ impl Target {
         }
         Ok(at)
     }
+}
+
+type Way = fn(&Path, &OwnedFd, &str) -> rustix::io::Result<()>;
+
+/// The best first. NFS, CephFS and much of FUSE know nothing of the first, and some not of the second.
+const WAYS: [Way; 3] = [
+    |from, parent, base| rustix::fs::renameat_with(CWD, from, parent, base, RenameFlags::NOREPLACE),
+    |from, parent, base| {
+        rustix::fs::linkat(CWD, from, parent, base, AtFlags::empty())?;
+        rustix::fs::unlinkat(CWD, from, AtFlags::empty())
+    },
+    |from, parent, base| match rustix::fs::statat(parent, base, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(_) => Err(Errno::EXIST),
+        Err(Errno::NOENT) => rustix::fs::renameat(CWD, from, parent, base),
+        Err(error) => Err(error),
+    },
+];
+
+/// By the first way that the file system knows.
+fn without_replacing(
+    ways: &[Way],
+    from: &Path,
+    parent: &OwnedFd,
+    base: &str,
+) -> rustix::io::Result<()> {
+    let mut outcome = Err(Errno::NOSYS);
+    for way in ways {
+        outcome = way(from, parent, base);
+        let is_known = !matches!(
+            outcome,
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM | Errno::MLINK)
+        );
+        if is_known {
+            return outcome;
+        }
+    }
+    outcome
 }
 
 /// Whether it was not there is told too.
@@ -159,3 +222,6 @@ fn through(name: &str) -> impl FnOnce(Errno) -> Error {
         other => write_failed(name, other.into()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,10 @@ use std::{
     path::Path,
 };
 
+use proptest::prelude::*;
+
 use super::*;
-use crate::tar::{END, Header};
+use crate::tar::{BLOCK, END, Header};
 
 const LIMITS: Limits = Limits { entries: 1000, bytes: 1 << 20 };
 
@@ -154,9 +156,27 @@ fn k17_what_grows_without_end_is_stopped() {
         assert!(bytes.len() < 64 << 10);
         let expected = expected(&bytes, compression);
         let outcome = layer(bytes.as_slice(), &expected, &target, Existing::Refuse, LIMITS);
-        assert!(outcome.is_err(), "{compression:?}");
+        assert!(matches!(outcome, Err(Error::Bytes(_))), "{compression:?} {outcome:?}");
+        // What is no archive does not say beforehand how large it is.
+        let raw = Expected { format: Format::Raw, path: "zeros".to_owned(), ..expected };
+        let outcome = layer(bytes.as_slice(), &raw, &target, Existing::Refuse, LIMITS);
+        assert!(matches!(outcome, Err(Error::Bytes(_))), "{compression:?} {outcome:?}");
         assert!(names(folder.path()).is_empty());
     }
+    // Small ones are too much together.
+    let many: Vec<String> = (0..900).map(|number| number.to_string()).collect();
+    let content = "\0".repeat(2048);
+    let many: Vec<_> = many.iter().map(|name| (name.as_str(), content.as_str())).collect();
+    let bytes = zstd::encode_all(archive(&many).as_slice(), 3).unwrap();
+    let outcome = layer(
+        bytes.as_slice(),
+        &expected(&bytes, Compression::Zstd),
+        &target,
+        Existing::Refuse,
+        LIMITS,
+    );
+    assert!(matches!(outcome, Err(Error::Bytes(_))), "{outcome:?}");
+    assert!(names(folder.path()).is_empty());
     let many = vec![("same", ""); 1001];
     assert!(matches!(
         unpack(&archive(&many), folder.path(), Existing::Refuse),
@@ -199,6 +219,34 @@ fn k16_many_files_need_few_descriptors() {
 }
 
 #[test]
+fn what_wants_too_much_memory_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = Target::open(folder.path()).unwrap();
+    let bytes = archive(&[("model", &"weights".repeat(1000))]);
+    for (window, want) in [(23, true), (27, false)] {
+        let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
+        encoder.window_log(window).unwrap();
+        encoder.write_all(&bytes).unwrap();
+        let zipped = encoder.finish().unwrap();
+        let known = expected(&zipped, Compression::Zstd);
+        let outcome = layer(zipped.as_slice(), &known, &target, Existing::Replace, LIMITS);
+        assert_eq!(outcome.is_ok(), want, "{window} {outcome:?}");
+    }
+    // Many directories in each other.
+    let deep: Vec<String> =
+        (0..2500).map(|number| format!("{number}{}", "/d".repeat(2040))).collect();
+    let mut bytes = Vec::new();
+    for name in &deep {
+        bytes.extend(Header { name, type_: Type::Directory, mode: 0o755, size: 0 }.blocks());
+    }
+    bytes.extend(END);
+    let limits = Limits { entries: 1 << 20, bytes: 1 << 30 };
+    let known = expected(&bytes, Compression::None);
+    let outcome = layer(bytes.as_slice(), &known, &target, Existing::Replace, limits);
+    assert!(matches!(outcome, Err(Error::Names)), "{outcome:?}");
+}
+
+#[test]
 fn rights_of_what_was_there_stay() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("mine")).unwrap();
@@ -222,4 +270,77 @@ fn more_than_was_announced_is_not_read() {
     let endless = bytes.as_slice().chain(io::repeat(0));
     let error = layer(endless, &known, &target, Existing::Refuse, LIMITS).unwrap_err();
     assert!(matches!(error, Error::Size { .. }), "{error}");
+}
+
+/// What somebody might write who wants out.
+fn evil_name() -> impl Strategy<Value = String> {
+    let element = prop_oneof![
+        Just(".."),
+        Just("."),
+        Just(""),
+        Just("a"),
+        Just("d"),
+        Just("l"),
+        Just("outside"),
+        Just("é"),
+        Just("a..b"),
+        Just("..a"),
+    ];
+    proptest::collection::vec(element, 1..6).prop_map(|elements| elements.join("/"))
+}
+
+/// A header with the sum that it should have.
+fn signed(block: &mut [u8]) {
+    block[148..156].copy_from_slice(b"        ");
+    let sum: u32 = block[..BLOCK].iter().copied().map(u32::from).sum();
+    block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn no_archive_gets_out_of_the_target(
+        entries in proptest::collection::vec((evil_name(), any::<bool>(), 0usize..700), 1..6),
+        flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<bool>()), 0..4),
+        cut in proptest::option::of(any::<prop::sample::Index>()),
+        replace: bool,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let (outside, inside) = (folder.path().join("outside"), folder.path().join("target"));
+        for path in [&outside, &inside] {
+            fs::create_dir(path).unwrap();
+        }
+        fs::write(outside.join("file"), "theirs").unwrap();
+        symlink("../outside", inside.join("d")).unwrap();
+        symlink("../outside/file", inside.join("l")).unwrap();
+        let mut bytes = Vec::new();
+        for (name, is_directory, size) in entries {
+            let type_ = if is_directory { Type::Directory } else { Type::File };
+            let size = if is_directory { 0 } else { size };
+            bytes.extend(Header { name: &name, type_, mode: 0o777, size: size as u64 }.blocks());
+            bytes.extend(vec![b'x'; size]);
+            bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
+        }
+        for (at, value, is_signed) in flips {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+            // Most damage is found by the sum; what is more cunning has one.
+            if is_signed {
+                signed(&mut bytes[at / BLOCK * BLOCK..]);
+            }
+        }
+        bytes.extend(END);
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        let existing = if replace { Existing::Replace } else { Existing::Refuse };
+        let is_unpacked = unpack(&bytes, &inside, existing).is_ok();
+        prop_assert_eq!(names(&outside), ["file"]);
+        prop_assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "theirs");
+        prop_assert_eq!(names(folder.path()).iter().filter(|n| !n.contains('/')).count(), 2);
+        if !is_unpacked {
+            let left = names(&inside);
+            prop_assert!(!left.iter().any(|name| name.starts_with(".windlass")), "{:?}", left);
+        }
+    }
 }

@@ -10,6 +10,11 @@ use crate::{Digest, manifest::Annotations};
 pub(super) const SIGNED: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 /// A signature with all that belongs to it, which refers to the artifact.
 pub(super) const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
+/// Of an envelope that holds a statement, and of the statement by which cosign signs. Others of the same
+/// key may say how something was made or tested, which is not to say that it may be used.
+const STATEMENT: &str = "application/vnd.in-toto+json";
+const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/";
+const SIGNS: &str = "https://sigstore.dev/cosign/sign/v1";
 const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,6 +25,8 @@ pub enum Refused {
     Key,
     #[error("it is for {0}")]
     Artifact(String),
+    #[error("it is no signature but a statement of type {0:?}")]
+    Kind(String),
 }
 
 /// As it was found. Nothing in it is to be trusted before the key has said so.
@@ -85,7 +92,12 @@ struct EnvelopeSignature {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Statement {
+    #[serde(rename = "_type", default)]
+    type_: String,
+    #[serde(default)]
+    predicate_type: String,
     #[serde(default)]
     subject: Vec<Subject>,
 }
@@ -143,8 +155,17 @@ impl Signature {
             Self::Statement { kind, payload, signatures } => {
                 let message = encoded(kind, payload);
                 by(signatures.iter().any(|signature| key.has_signed(&message, signature)))?;
+                if kind != STATEMENT {
+                    return Err(Refused::Kind(kind.clone()));
+                }
                 let said: Statement =
                     serde_json::from_slice(payload).map_err(|_| Refused::Nonsense)?;
+                if !said.type_.starts_with(STATEMENT_TYPE) {
+                    return Err(Refused::Kind(said.type_));
+                }
+                if said.predicate_type != SIGNS {
+                    return Err(Refused::Kind(said.predicate_type));
+                }
                 let mut said = said.subject.into_iter().map(|subject| subject.digest.sha256);
                 match said.find(|hex| hex == digest.hex()) {
                     Some(_) => Ok(()),

@@ -52,7 +52,7 @@ struct Site {
     reference: Reference,
     manifest: Bytes,
     digest: Digest,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Site {
@@ -66,13 +66,8 @@ impl Site {
         let settings = Settings { plain_http: true, ..Settings::default() };
         let remote = Remote::new(&address, &settings).unwrap();
         let reference = Reference::parse(&format!("{address}/a/model:v1")).unwrap();
-        let mut site = Self {
-            remote,
-            reference,
-            manifest: Bytes::new(),
-            digest: Digest::of(b""),
-            _folder: folder,
-        };
+        let mut site =
+            Self { remote, reference, manifest: Bytes::new(), digest: Digest::of(b""), folder };
         site.manifest = site.put(&site.reference, None, "a/layer", b"weights", []).await;
         site.digest = Digest::of(&site.manifest);
         site
@@ -144,9 +139,23 @@ impl Site {
     }
 }
 
+const KIND: &str = "application/vnd.in-toto+json";
+
 fn statement(signer: &Signer, digest: &Digest) -> serde_json::Value {
-    let kind = "application/vnd.in-toto+json";
-    let said = json!({"subject": [{"name": "x", "digest": {"sha256": digest.hex()}}]}).to_string();
+    envelope(signer, KIND, &said(digest))
+}
+
+fn said(digest: &Digest) -> serde_json::Value {
+    json!({
+        "_type": "https://in-toto.io/Statement/v1",
+        "predicateType": "https://sigstore.dev/cosign/sign/v1",
+        "subject": [{"name": "x", "digest": {"sha256": digest.hex()}}],
+        "predicate": {},
+    })
+}
+
+fn envelope(signer: &Signer, kind: &str, said: &serde_json::Value) -> serde_json::Value {
+    let said = said.to_string();
     let sig = signer.sign(&signature::encoded(kind, said.as_bytes()));
     let payload = BASE64_STANDARD.encode(said);
     json!({"dsseEnvelope": {"payload": payload, "payloadType": kind, "signatures": [{"sig": sig}]}})
@@ -212,4 +221,36 @@ fn only_keys_that_can_be_used_are_taken() {
     {
         assert!(Key::parse(bad).is_none(), "{bad:?}");
     }
+}
+
+#[tokio::test]
+async fn a_statement_about_how_it_was_made_is_no_signature() {
+    let ours = Signer::new();
+    for (kind, field, value) in [
+        (KIND, "predicateType", "https://slsa.dev/provenance/v1"),
+        (KIND, "_type", "https://example.com/else"),
+        ("application/octet-stream", "predicate", ""),
+    ] {
+        let site = Site::new().await;
+        let mut said = said(&site.digest);
+        said[field] = value.into();
+        site.refer(&envelope(&ours, kind, &said)).await;
+        let refused = site.verify(&ours).await.unwrap_err();
+        assert!(refused.contains("it is no signature but a statement"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_signature_that_cannot_be_read_spoils_no_other() {
+    let ours = Signer::new();
+    let site = Site::new().await;
+    // Its bytes are not what they were, for whatever reason.
+    site.sign_beside(&Signer::new(), &site.digest).await;
+    let said = json!({"critical": {"image": {"docker-manifest-digest": site.digest.as_str()}}});
+    let hex = Digest::of(said.to_string().as_bytes()).hex().to_owned();
+    let blob = site.folder.path().join("blobs/sha256").join(&hex[..2]).join(&hex);
+    std::fs::remove_file(&blob).unwrap();
+    std::fs::write(&blob, vec![b'x'; said.to_string().len()]).unwrap();
+    site.refer(&statement(&ours, &site.digest)).await;
+    assert_eq!(site.verify(&ours).await.unwrap(), site.digest);
 }
