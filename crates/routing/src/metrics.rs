@@ -92,19 +92,45 @@ pub(crate) struct Metrics {
     cached_tokens: Histograms,
     time_per_token: Histograms,
     running: Family<Model, Gauge>,
-    kv_cache: Family<Pool, Float>,
-    queue: Family<Pool, Gauge>,
-    ready: Family<Pool, Gauge>,
-    pod_queue: Family<Pod, Gauge>,
     scheduling: Histogram,
     attempts: Family<Attempt, Counter>,
     plugins: Family<Plugin, Histogram, fn() -> Histogram>,
-    prefix_size: Gauge,
     prefix_ratio: Histogram,
     prefix_bytes: Histogram,
     rewrites: Family<Rewritten, Counter>,
     decisions: Family<Decision, Counter>,
+}
+
+/// How pools are while somebody reads of them. Nobody else who reads at the same time meets these.
+#[derive(Default)]
+struct Moment {
+    kv_cache: Family<Pool, Float>,
+    queue: Family<Pool, Gauge>,
+    ready: Family<Pool, Gauge>,
+    pod_queue: Family<Pod, Gauge>,
+    prefix_size: Gauge,
     info: Family<Build, Gauge>,
+}
+
+impl Moment {
+    fn of(pools: &[PoolFigures]) -> Self {
+        let moment = Self::default();
+        for pool in pools {
+            let name = Pool { name: pool.name.clone() };
+            moment.kv_cache.get_or_create(&name).set(pool.kv_cache);
+            moment.queue.get_or_create(&name).set(pool.queue);
+            moment.ready.get_or_create(&name).set(pool.ready);
+            for (endpoint, queue) in &pool.queues {
+                let pod = Pod { name: pool.name.clone(), model_server_pod: endpoint.clone() };
+                moment.pod_queue.get_or_create(&pod).set(*queue);
+            }
+        }
+        let prefixes = pools.iter().map(|pool| pool.prefixes).sum::<usize>();
+        moment.prefix_size.set(i64::try_from(prefixes).unwrap_or(i64::MAX));
+        let build = Build { commit: "", build_ref: env!("CARGO_PKG_VERSION") };
+        moment.info.get_or_create(&build).set(1);
+        moment
+    }
 }
 
 /// Names that clients give: so many, and then all others are one.
@@ -167,19 +193,13 @@ impl Default for Metrics {
             cached_tokens: histograms(buckets::input_tokens),
             time_per_token: histograms(buckets::time_per_token),
             running: Family::default(),
-            kv_cache: Family::default(),
-            queue: Family::default(),
-            ready: Family::default(),
-            pod_queue: Family::default(),
             scheduling: buckets::scheduling(),
             attempts: Family::default(),
             plugins: Family::new_with_constructor(buckets::scheduling),
-            prefix_size: Gauge::default(),
             prefix_ratio: buckets::ratio(),
             prefix_bytes: buckets::hit_bytes(),
             rewrites: Family::default(),
             decisions: Family::default(),
-            info: Family::default(),
         }
     }
 }
@@ -264,28 +284,16 @@ impl Metrics {
     }
 
     /// All of it in the text form of Prometheus.
-    pub(crate) fn text(&self, pool: &PoolFigures) -> String {
-        let name = Pool { name: pool.name.clone() };
-        self.kv_cache.get_or_create(&name).set(pool.kv_cache);
-        self.queue.get_or_create(&name).set(pool.queue);
-        self.ready.get_or_create(&name).set(pool.ready);
-        self.pod_queue.clear();
-        for (endpoint, queue) in &pool.queues {
-            let pod = Pod { name: pool.name.clone(), model_server_pod: endpoint.clone() };
-            self.pod_queue.get_or_create(&pod).set(*queue);
-        }
-        self.prefix_size.set(i64::try_from(pool.prefixes).unwrap_or(i64::MAX));
-        let build = Build { commit: "", build_ref: env!("CARGO_PKG_VERSION") };
-        self.info.get_or_create(&build).set(1);
+    pub(crate) fn text(&self, pools: &[PoolFigures]) -> String {
         let mut registry = Registry::default();
-        self.register(&mut Twice { registry: &mut registry });
+        self.register(&Moment::of(pools), &mut Twice { registry: &mut registry });
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode(&mut text, &registry);
         text
     }
 
-    fn register(&self, to: &mut Twice<'_>) {
+    fn register(&self, moment: &Moment, to: &mut Twice<'_>) {
         to.objective("request", "Requests that were given an endpoint", &self.requests);
         to.objective("request_error", "Requests that failed", &self.errors);
         to.objective("request_duration_seconds", "From request to end of answer", &self.duration);
@@ -297,18 +305,18 @@ impl Metrics {
         let help = "Duration divided by the tokens of the answer";
         to.objective("normalized_time_per_output_token_seconds", help, &self.time_per_token);
         to.objective("running_requests", "Requests that are not over", &self.running);
-        to.pool("average_kv_cache_utilization", "Mean use of the caches", &self.kv_cache);
-        to.pool("average_queue_size", "Mean number of waiting requests", &self.queue);
-        to.pool("ready_pods", "Endpoints whose figures are fresh", &self.ready);
-        to.pool("per_pod_queue_size", "Waiting requests of each endpoint", &self.pod_queue);
+        to.pool("average_kv_cache_utilization", "Mean use of the caches", &moment.kv_cache);
+        to.pool("average_queue_size", "Mean number of waiting requests", &moment.queue);
+        to.pool("ready_pods", "Endpoints whose figures are fresh", &moment.ready);
+        to.pool("per_pod_queue_size", "Waiting requests of each endpoint", &moment.pod_queue);
         to.extension("scheduler_e2e_duration_seconds", "Length of a decision", &self.scheduling);
         to.extension("scheduler_attempts", "Decisions by outcome", &self.attempts);
         to.extension("plugin_duration_seconds", "Length of a plugin's work", &self.plugins);
-        to.extension("prefix_indexer_size", "Known blocks of prompts", &self.prefix_size);
+        to.extension("prefix_indexer_size", "Known blocks of prompts", &moment.prefix_size);
         to.extension("prefix_indexer_hit_ratio", "Known part of prompts", &self.prefix_ratio);
         to.extension("prefix_indexer_hit_bytes", "Known bytes of prompts", &self.prefix_bytes);
         to.extension("model_rewrite_decisions", "Model names changed by a rule", &self.rewrites);
-        to.extension("info", "The program", &self.info);
+        to.extension("info", "The program", &moment.info);
         let help = "Requests by whether another endpoint does the prefill";
         to.under("llm_d_inference_scheduler", "pd_decision", help, &self.decisions);
     }

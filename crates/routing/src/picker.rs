@@ -68,6 +68,22 @@ impl Default for Settings {
     }
 }
 
+/// What is counted, by one picker or by all pickers of a process. A clone counts the same.
+#[derive(Clone, Default)]
+pub struct Counters(Arc<Metrics>);
+
+impl Counters {
+    /// All of it in the text form of Prometheus, with how the pools of those names are at the moment.
+    pub fn text<'a>(
+        &self,
+        pools: impl IntoIterator<Item = (String, &'a Picker)>,
+        now: Instant,
+    ) -> String {
+        let figures = |(name, picker): (_, &Picker)| picker.pool_figures(name, picker.since(now));
+        self.0.text(&pools.into_iter().map(figures).collect::<Vec<_>>())
+    }
+}
+
 /// The picker of one pool. A clone is the same picker.
 #[derive(Clone)]
 pub struct Picker(Arc<Inner>);
@@ -89,7 +105,7 @@ struct Inner {
     objectives: ArcSwap<Objectives>,
     rewrites: ArcSwap<Vec<Rewrite>>,
     activity: Activity,
-    metrics: Metrics,
+    metrics: Arc<Metrics>,
 }
 
 /// What the scraper goes by.
@@ -169,12 +185,17 @@ impl Refused {
 
 impl Picker {
     pub fn new(config: Config, settings: Settings) -> Self {
+        Self::counting(config, settings, &Counters::default())
+    }
+
+    /// One that counts together with others.
+    pub fn counting(config: Config, settings: Settings, counters: &Counters) -> Self {
         let activity = Activity {
             last: AtomicU64::new(0),
             rhythm: AtomicU64::new(nanos(settings.refresh)),
             woken: Notify::new(),
         };
-        let metrics = Metrics::default();
+        let metrics = counters.0.clone();
         Self(Arc::new(Inner {
             timers: cycle::Timers::of(&config, &metrics),
             seed: settings.seed.unwrap_or_else(random::system_seed),
@@ -309,10 +330,10 @@ impl Picker {
 
     /// All that is counted, in the text form of Prometheus.
     pub fn metrics(&self, now: Instant) -> String {
-        self.0.metrics.text(&self.pool_figures(self.since(now)))
+        Counters(self.0.metrics.clone()).text([(self.0.settings.pool.clone(), self)], now)
     }
 
-    fn pool_figures(&self, now: Duration) -> PoolFigures {
+    fn pool_figures(&self, name: String, now: Duration) -> PoolFigures {
         let snapshot = self.0.pool.snapshot();
         let members = &snapshot.members;
         let loads: Vec<_> = members.iter().map(|member| member.state.load()).collect();
@@ -320,14 +341,14 @@ impl Picker {
         let fresh = |member: &&Arc<Member>| {
             member.state.updated().is_some_and(|at| now.saturating_sub(at) <= FRESH)
         };
-        let name = |member: &Arc<Member>| member.endpoint.name.clone();
+        let endpoint = |member: &Arc<Member>| member.endpoint.name.clone();
         let waiting = loads.iter().map(|load| i64::from(load.waiting));
         PoolFigures {
-            name: self.0.settings.pool.clone(),
+            name,
             kv_cache: loads.iter().map(|load| load.kv).sum::<f64>() / count as f64,
             queue: waiting.clone().sum::<i64>() / i64::try_from(count).unwrap_or(i64::MAX),
             ready: i64::try_from(members.iter().filter(fresh).count()).unwrap_or(i64::MAX),
-            queues: members.iter().map(name).zip(waiting).collect(),
+            queues: members.iter().map(endpoint).zip(waiting).collect(),
             prefixes: self.0.prefixes.iter().map(Index::hashes).sum(),
         }
     }

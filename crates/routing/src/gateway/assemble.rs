@@ -17,7 +17,7 @@ use super::{
 use crate::{
     Config, Endpoint, Picker,
     endpoint::Pod,
-    picker::{Objectives, Rewrite, Settings as PickerSettings},
+    picker::{Counters, Objectives, Rewrite, Settings as PickerSettings},
 };
 
 /// Under this name classes, routes and pools know this gateway.
@@ -147,7 +147,7 @@ pub fn assemble(
         let pool = Pool {
             picker: match same {
                 Some(pool) => pool.picker.clone(),
-                None => picker_of(key, config.as_deref()),
+                None => picker_of(key, config.as_deref(), &before.counters),
             },
             config,
             has_picker: object.is_none_or(|object| has_picker(object, around)),
@@ -160,6 +160,7 @@ pub fn assemble(
         services: services(around, &used),
         pools: endpoints.iter().map(pool).collect(),
         grants: listed.grants.values().flatten().cloned().collect(),
+        counters: before.counters.clone(),
     };
     let table = Table::new(routes);
     let keys = || endpoints.iter().map(|(key, _)| key.clone());
@@ -380,7 +381,7 @@ fn config_of(pool: &PoolObject) -> Key {
     (pool.meta.namespace.clone(), format!("{}-config", pool.picker.name))
 }
 
-fn picker_of(key: &PoolKey, config: Option<&str>) -> Picker {
+fn picker_of(key: &PoolKey, config: Option<&str>, counters: &Counters) -> Picker {
     let said = config.and_then(|text| match Config::parse(text) {
         Ok(config) => Some(config),
         Err(error) => {
@@ -389,7 +390,7 @@ fn picker_of(key: &PoolKey, config: Option<&str>) -> Picker {
         }
     });
     let settings = PickerSettings { pool: key.name.clone(), ..PickerSettings::default() };
-    Picker::new(said.unwrap_or_else(|| CONFIG.clone()), settings)
+    Picker::counting(said.unwrap_or_else(|| CONFIG.clone()), settings, counters)
 }
 
 #[cfg(test)]

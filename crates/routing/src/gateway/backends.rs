@@ -4,10 +4,11 @@ use std::{
     collections::{HashMap, HashSet},
     net::SocketAddr,
     sync::Arc,
+    time::Instant,
 };
 
 use super::route::Backend;
-use crate::Picker;
+use crate::{Picker, picker::Counters};
 
 pub(super) const POOLS: [&str; 2] =
     ["inference.networking.k8s.io", "inference.networking.x-k8s.io"];
@@ -18,6 +19,8 @@ pub struct Backends {
     pub services: HashMap<Key, Service>,
     pub pools: HashMap<PoolKey, Pool>,
     pub grants: Vec<Grant>,
+    /// Of the pickers of all pools, also of those that are gone.
+    pub counters: Counters,
 }
 
 /// Namespace and name.
@@ -111,6 +114,18 @@ impl Backends {
         let of_services = self.services.values().flat_map(|service| service.ports.values());
         let of_pools = self.pools.values().map(|pool| &pool.endpoints);
         of_services.chain(of_pools).flatten().copied().collect()
+    }
+
+    /// What has been counted of requests to pools, in the text form of Prometheus.
+    pub fn metrics(&self, now: Instant) -> String {
+        let is_alone = |key: &PoolKey| {
+            self.pools.keys().filter(|other| other.name == key.name).nth(1).is_none()
+        };
+        let name = |key: &PoolKey| match is_alone(key) {
+            true => key.name.clone(),
+            false => format!("{}/{}.{}", key.namespace, key.name, key.group),
+        };
+        self.counters.text(self.pools.iter().map(|(key, pool)| (name(key), &pool.picker)), now)
     }
 
     fn permits(&self, from: &str, backend: &Backend) -> bool {

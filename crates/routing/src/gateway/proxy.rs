@@ -179,7 +179,8 @@ impl Proxy {
                 Err(Failed::Connect { request: unsent, source, .. }) => {
                     tracing::debug!(error = %source, %endpoint, "cannot connect");
                     if tries.peek().is_none() {
-                        break;
+                        let is_late = deadline.is_some_and(|at| at <= Instant::now());
+                        return Err(if is_late { too_late() } else { unreachable() });
                     }
                     request = *unsent;
                 }
@@ -190,7 +191,7 @@ impl Proxy {
                 }
             }
         }
-        Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "no endpoint can be reached"))
+        Err(unreachable())
     }
 }
 
@@ -278,6 +279,10 @@ fn not_yet() -> Box<Response<Body>> {
     let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, "the routes are not known yet");
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
+}
+
+fn unreachable() -> Box<Response<Body>> {
+    refuse(StatusCode::SERVICE_UNAVAILABLE, "no endpoint can be reached")
 }
 
 fn too_late() -> Box<Response<Body>> {

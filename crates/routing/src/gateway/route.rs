@@ -9,6 +9,8 @@ use super::spec::{
     BackendSpec, FilterSpec, HeaderSpec, MatchSpec, ModifierSpec, PathChangeSpec, RedirectSpec,
     RouteSpec, RuleSpec, ValueSpec,
 };
+use super::turns::Turns;
+use crate::random;
 
 /// What the route asks for and this gateway does not have, or what makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +46,7 @@ pub struct Rule {
     pub request_timeout: Option<Duration>,
     /// Of one try.
     pub backend_timeout: Option<Duration>,
+    pub turns: Turns,
 }
 
 #[derive(Clone, Debug)]
@@ -157,6 +160,7 @@ fn rule(namespace: &str, spec: &RuleSpec) -> Result<Rule, String> {
         backends: backends(namespace, &spec.backend_refs)?,
         request_timeout: timeout(spec.timeouts.request.as_deref())?,
         backend_timeout: timeout(spec.timeouts.backend_request.as_deref())?,
+        turns: Turns::new(random::system_seed()),
     };
     let needs_prefix = rule.filters.iter().any(changes_prefix);
     let has_prefix = |matcher: &Matcher| matches!(matcher.path, Pattern::Prefix(_));

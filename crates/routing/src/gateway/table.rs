@@ -180,11 +180,22 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+impl Rule {
+    /// Who of the backends is to answer the next request.
+    pub fn next_backend(&self) -> Option<&Backend> {
+        let scaled = u128::from(self.turns.next()) * u128::from(total(&self.backends));
+        by_weight(&self.backends, (scaled >> 64) as u64)
+    }
+}
+
+fn total(backends: &[Backend]) -> u64 {
+    backends.iter().map(|backend| u64::from(backend.weight)).sum()
+}
+
 /// One of the backends by its weight, for a number that is any with equal chance. Nothing if all have
 /// none.
 pub fn by_weight(backends: &[Backend], random: u64) -> Option<&Backend> {
-    let total: u64 = backends.iter().map(|backend| u64::from(backend.weight)).sum();
-    let mut left = random.checked_rem(total)?;
+    let mut left = random.checked_rem(total(backends))?;
     backends.iter().find(|backend| {
         let weight = u64::from(backend.weight);
         let is_it = left < weight;

@@ -2,7 +2,7 @@ use super::*;
 use crate::usage::Usage;
 
 fn lines(metrics: &Metrics, pool: &PoolFigures) -> Vec<String> {
-    metrics.text(pool).lines().map(str::to_owned).collect()
+    metrics.text(std::slice::from_ref(pool)).lines().map(str::to_owned).collect()
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn endpoints_that_have_gone_are_not_shown() {
     let metrics = Metrics::default();
     let pool =
         |name: &str| PoolFigures { queues: vec![(name.into(), 1)], ..PoolFigures::default() };
-    metrics.text(&pool("a"));
+    metrics.text(&[pool("a")]);
     assert!(!lines(&metrics, &pool("b")).iter().any(|line| line.contains("\"a\"")));
 }
 
@@ -74,7 +74,7 @@ fn clients_cannot_make_more_and_more_series() {
     }
     assert_eq!(metrics.models("m5", "new").target_model_name, "other");
     assert_eq!(metrics.models("m5", "t").model_name, "m5");
-    let text = metrics.text(&PoolFigures::default());
+    let text = metrics.text(&[]);
     let series = |line: &&str| line.starts_with("inference_objective_request_total{");
     // "t" is one of the names.
     assert_eq!(text.lines().filter(series).count(), 1_000);

@@ -202,7 +202,7 @@ fn routes_count_by_whose_gateway_they_hang_on() {
 #[test]
 fn the_usual_picker_leaves_prefill_alone() {
     let key = PoolKey { group: String::new(), namespace: "ns".into(), name: "p".into() };
-    let picker = picker_of(&key, None);
+    let picker = picker_of(&key, None, &Counters::default());
     let role = |role: &str| BTreeMap::from([("llm-d.ai/role".to_owned(), role.to_owned())]);
     let (prefill, decode) = (role("prefill"), role("decode"));
     let pods = [pod("p", "127.64.0.1", &prefill), pod("d", "127.64.0.2", &decode)];

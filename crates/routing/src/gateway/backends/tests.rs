@@ -53,3 +53,26 @@ fn what_keeps_a_backend_from_being_used_is_named() {
         assert_eq!(found(&backends, backend("Service", "other", "a", Some(80))), want);
     }
 }
+
+#[test]
+fn pools_of_the_same_name_are_told_apart_in_the_metrics() {
+    let key = |namespace: &str, name: &str| PoolKey {
+        group: POOLS[0].into(),
+        namespace: namespace.into(),
+        name: name.into(),
+    };
+    let pool = || Pool {
+        picker: Picker::new(crate::Config::default(), crate::picker::Settings::default()),
+        config: None,
+        has_picker: true,
+        fails_open: false,
+        endpoints: Vec::new(),
+    };
+    let keys = [key("a", "p"), key("b", "p"), key("b", "q")];
+    let pools = keys.map(|key| (key, pool())).into();
+    let text = Backends { pools, ..Backends::default() }.metrics(Instant::now());
+    for name in ["a/p.inference.networking.k8s.io", "b/p.inference.networking.k8s.io", "q"] {
+        let line = format!("inference_pool_ready_pods{{name=\"{name}\"}} 0");
+        assert!(text.lines().any(|said| said == line), "{line} in {text}");
+    }
+}

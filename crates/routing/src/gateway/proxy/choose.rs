@@ -16,7 +16,7 @@ use super::{
         backends::{Answering, Pool},
         route::Rule,
         stream::{self, Body},
-        table::{Met, by_weight},
+        table::Met,
     },
     Routing, refuse,
 };
@@ -49,8 +49,8 @@ pub(super) async fn choose(
     body: Incoming,
 ) -> Result<Choice, Box<Response<Body>>> {
     let failed = |text: &'static str| refuse(StatusCode::INTERNAL_SERVER_ERROR, text);
-    let backend = by_weight(&rule.backends, random::system_seed())
-        .ok_or_else(|| failed("the route has no backend with a weight"))?;
+    let backend =
+        rule.next_backend().ok_or_else(|| failed("the route has no backend with a weight"))?;
     let answering = routing.backends.resolve(&met.route.namespace, backend);
     match answering.map_err(|why| failed(why.reason()))? {
         Answering::Endpoints([]) => Err(no_endpoint()),

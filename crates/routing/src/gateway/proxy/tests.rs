@@ -199,7 +199,8 @@ async fn requests_are_shared_by_weight() {
         *counted.entry(text(ask(gateway, "/").await).await.1).or_insert(0) += 1;
     }
     let canary = counted["b"];
-    assert!((10..90).contains(&canary), "{counted:?}");
+    // Chance would be as near as that in one of four runs.
+    assert!((38..=42).contains(&canary), "{counted:?}");
 }
 
 #[tokio::test]

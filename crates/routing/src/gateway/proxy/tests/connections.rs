@@ -95,6 +95,15 @@ async fn each_try_has_the_time_that_the_rule_gives_a_backend() {
 }
 
 #[tokio::test]
+async fn who_cannot_be_reached_in_the_time_that_the_rule_gives_is_too_late() {
+    let (full, _filling, _listener) = full().await;
+    let rules = json!([{ "timeouts": { "backendRequest": "300ms" }, "backendRefs": [to("a")] }]);
+    let gateway = gateway(rules, &[("a", &[full])]).await;
+    let late = (504, "no answer in the time allowed".to_owned());
+    assert_eq!(text(ask(gateway, "/").await).await, late);
+}
+
+#[tokio::test]
 async fn what_concerns_the_clients_connection_is_not_passed_on() {
     let (backend, mut heard) = listener().await;
     let gateway = to_one(backend).await;
