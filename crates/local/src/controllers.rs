@@ -23,11 +23,7 @@ mod ttl;
 
 use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
 
-use futures::{
-    FutureExt, StreamExt,
-    future::{BoxFuture, join_all},
-    stream::FuturesUnordered,
-};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{
@@ -35,11 +31,12 @@ use kube::{
     api::{PatchParams, PostParams},
     core::NamespaceResourceScope,
 };
+use tokio::task::JoinSet;
 
 use binding::Scheduler;
 use claims::Claims;
 use deployment::Deployments;
-use endpoint_slice::EndpointSlices;
+use endpoint_slice::{EndpointSlices, Mirroring};
 use hpa::Autoscalers;
 use job::Jobs;
 use kserve::InferenceServices;
@@ -173,19 +170,35 @@ pub async fn run_on(caches: Arc<Caches>, server: Arc<Server>, settings: Settings
         base.drive::<ReplicaSets>(),
         base.drive::<Ttl>(),
         base.drive::<EndpointSlices>(),
+        base.drive::<Mirroring>(),
         base.drive::<Autoscalers>(),
         base.drive::<Claims>(),
     ];
     if !base.settings.without_scheduler {
         controllers.push(base.drive::<Scheduler>());
     }
-    let client = base.client(MANAGER);
-    let mut watches = vec![caches.watch(&client).boxed()];
     if !base.settings.without_kserve {
         controllers.push(base.drive::<InferenceServices>());
-        watches.push(kserve::watch(&caches, &client).boxed());
     }
-    futures::join!(join_all(watches), join_all(controllers));
+    // Each is a task of its own: requests are worked on where they are made, and what is known of
+    // pods must not wait for what somebody does with it. Dropping them ends them.
+    let mut tasks = JoinSet::new();
+    let client = base.client(MANAGER);
+    tasks.spawn({
+        let (caches, client) = (caches.clone(), client.clone());
+        async move { caches.watch(&client).await }
+    });
+    if !base.settings.without_kserve {
+        tasks.spawn(async move { kserve::watch(&caches, &client).await });
+    }
+    for controller in controllers {
+        tasks.spawn(controller);
+    }
+    while let Some(ended) = tasks.join_next().await {
+        if let Err(error) = ended {
+            tracing::error!(%error, "a controller has failed inside");
+        }
+    }
 }
 
 /// What the contexts of all controllers have in common.

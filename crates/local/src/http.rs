@@ -3,6 +3,8 @@
 mod access;
 mod answer;
 mod body;
+#[doc(hidden)]
+pub mod fuzzing;
 mod handle;
 mod logs;
 mod negotiate;
@@ -11,6 +13,7 @@ mod path;
 mod plain;
 mod query;
 mod serve;
+mod stalled;
 mod status;
 mod stream;
 mod unread;
@@ -54,7 +57,11 @@ pub struct Server {
     tokens: Option<Arc<Tokens>>,
     watches: Watches,
     logs: OnceLock<Arc<dyn Logs>>,
+    figures: OnceLock<Figures>,
 }
+
+/// What others of this process count, in the text form of Prometheus.
+type Figures = Box<dyn Fn() -> String + Send + Sync>;
 
 pub use access::Access;
 
@@ -64,11 +71,22 @@ impl Server {
         if let Some(tokens) = &tokens {
             registry.issue_with(tokens.clone());
         }
-        Arc::new(Self { registry, tokens, watches: Watches::default(), logs: OnceLock::new() })
+        Arc::new(Self {
+            registry,
+            tokens,
+            watches: Watches::default(),
+            logs: OnceLock::new(),
+            figures: OnceLock::new(),
+        })
     }
 
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
+    }
+
+    /// These are shown among the metrics from now on; only the first who asks for it is heard.
+    pub fn show_figures(&self, figures: impl Fn() -> String + Send + Sync + 'static) {
+        let _ = self.figures.set(Box::new(figures));
     }
 
     /// For the network: every request has to prove who asks.

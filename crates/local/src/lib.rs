@@ -9,6 +9,7 @@ pub mod auth;
 pub mod builtin;
 pub mod controllers;
 pub mod crd;
+pub mod directories;
 pub mod error;
 pub mod http;
 pub mod node;

@@ -16,6 +16,8 @@ pub mod launch;
 pub mod limits;
 pub mod logs;
 pub mod machine;
+pub mod mark;
+pub mod memory;
 pub mod places;
 pub mod pod;
 pub mod probes;
@@ -62,6 +64,7 @@ use self::{
     limits::Limits,
     logs::ContainerLogs,
     machine::Machine,
+    memory::Memory,
     places::Places,
     reader::ClientReader,
     record::Records,
@@ -125,6 +128,7 @@ pub(crate) struct Node {
     pub(crate) recorder: Recorder,
     pub(crate) logs: Arc<ContainerLogs>,
     pub(crate) limits: Limits,
+    pub(crate) memory: Arc<Memory>,
     pub(crate) addresses: Mutex<Addresses>,
     pub(crate) devices: Mutex<Devices>,
 }
@@ -152,8 +156,14 @@ pub async fn run(
     launch::make_dir(&pods).map_err(|error| Error::Directory(pods.clone(), error))?;
     let left = spawn_blocking(move || recovery::end_processes(&pods)).await;
     let left = left.map_err(Error::Recovery)?;
+    if cfg!(target_os = "linux") && !mark::is_shown() {
+        tracing::warn!(
+            "processes cannot be marked by a limit: without cgroup v2 no limit of memory is kept, \
+             and who clears its environment may outlive its pod"
+        );
+    }
     let client = Client::new(server.service(user(&settings.name)), "default");
-    let devices = Devices::find();
+    let devices = Devices::find().offered(&settings.resources);
     let mut resources = devices.capacity();
     resources.extend(settings.resources.clone());
     let state = &settings.places.state;
@@ -169,6 +179,7 @@ pub async fn run(
     let node = Arc::new(Node {
         logs,
         limits: Limits::find(),
+        memory: Arc::default(),
         addresses: Mutex::new(Addresses::new(state)),
         devices: Mutex::new(devices),
         reader: Box::new(ClientReader(client.clone())),
@@ -228,7 +239,7 @@ impl Crew {
         let of_node = format!("spec.nodeName={}", self.node.shared.node);
         let events = watcher(api, watcher::Config::default().fields(&of_node)).default_backoff();
         let mut events = std::pin::pin!(events);
-        let mut listed = BTreeSet::new();
+        let mut listed = Vec::new();
         loop {
             tokio::select! {
                 event = events.next() => match event {
@@ -237,27 +248,33 @@ impl Crew {
                     None => return,
                 },
                 Some(ended) = self.tasks.join_next() => match ended {
-                    Ok(uid) => drop(self.workers.remove(&uid)),
+                    Ok(uid) => self.forget(&uid),
                     Err(error) => tracing::error!(%error, "a worker has failed"),
                 },
             }
         }
     }
 
-    async fn hear(&mut self, event: Event<Pod>, listed: &mut BTreeSet<String>) {
+    /// A worker that has ended; another may have taken its place meanwhile.
+    fn forget(&mut self, uid: &str) {
+        if self.workers.get(uid).is_some_and(Mailbox::is_closed) {
+            self.workers.remove(uid);
+        }
+    }
+
+    async fn hear(&mut self, event: Event<Pod>, listed: &mut Vec<Pod>) {
         let uid = |pod: &Pod| pod.metadata.uid.clone().unwrap_or_default();
         match event {
             Event::Init => listed.clear(),
-            Event::InitApply(pod) => {
-                listed.insert(uid(&pod));
-                self.pass_on(pod);
-            }
+            Event::InitApply(pod) => listed.push(pod),
             Event::InitDone => {
                 let listed = std::mem::take(listed);
-                self.workers.retain(|uid, worker| {
-                    listed.contains(uid) || worker.send(Message::Gone).is_ok()
-                });
-                self.forget_others(listed).await;
+                let uids: BTreeSet<String> = listed.iter().map(uid).collect();
+                self.keep_addresses(&listed);
+                listed.into_iter().for_each(|pod| self.pass_on(pod));
+                self.workers
+                    .retain(|uid, worker| uids.contains(uid) || worker.send(Message::Gone).is_ok());
+                self.forget_others(uids).await;
             }
             Event::Apply(pod) => self.pass_on(pod),
             Event::Delete(pod) => {
@@ -265,6 +282,21 @@ impl Crew {
                     // One that has ended has nothing left to clean up.
                     let _ = worker.send(Message::Gone);
                 }
+            }
+        }
+    }
+
+    /// Before any pod gets a new one.
+    fn keep_addresses(&self, pods: &[Pod]) {
+        let mut all = self.node.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        for pod in pods {
+            let (uid, status) = (pod.metadata.uid.as_deref(), pod.status.as_ref());
+            let status = status
+                .filter(|status| !matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")));
+            if let (Some(uid), Some(own)) =
+                (uid, status.and_then(|status| status.pod_ip.as_deref()))
+            {
+                all.keep(uid, own);
             }
         }
     }

@@ -20,6 +20,7 @@ mod rights;
 mod scale;
 mod start;
 mod subresource;
+mod token;
 mod update;
 mod watch;
 
@@ -38,6 +39,7 @@ pub use list::{ListOptions, Listed, Match};
 pub use patch::PatchKind;
 pub use read::Selection;
 pub use start::Settings;
+pub(crate) use token::reread_token;
 pub use watch::{Event, Watch, WatchOptions};
 
 use crate::{

@@ -5,7 +5,9 @@
 
 mod disk;
 mod history;
+mod mark;
 mod object;
+mod overlay;
 mod state;
 mod writer;
 
@@ -89,8 +91,16 @@ impl Shared {
 impl Store {
     /// The file is made if it is missing, readable by its owner only.
     pub fn open(path: &Path, clock: Clock) -> Result<Self, Error> {
-        let (disk, state) = disk::Disk::open(path)?;
-        Self::start(disk, Some(path.to_owned()), state, clock)
+        let (disk, found) = disk::Disk::open(path)?;
+        if found.is_undone {
+            let path = path.display();
+            tracing::warn!(%path, "the last change of the store could not be read and was undone");
+        }
+        if let Some(disk::Lost { was, is }) = found.lost {
+            let path = path.display();
+            tracing::warn!(%path, was, is, "the store is older than it was: changes are lost");
+        }
+        Self::start(disk, Some(path.to_owned()), found.state, clock)
     }
 
     /// The same code on memory, gone when dropped.

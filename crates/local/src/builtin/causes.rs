@@ -66,6 +66,11 @@ impl Causes {
         self.push(CauseReason::Forbidden, path, format!("Forbidden: {detail}"));
     }
 
+    pub(crate) fn forbids(&self, path: &Path) -> bool {
+        let forbids = |cause: &Cause| cause.reason == CauseReason::Forbidden;
+        self.0.iter().any(|cause| forbids(cause) && cause.field == path.0)
+    }
+
     pub(crate) fn too_long(&mut self, path: &Path, bytes: usize) {
         let message = format!("Too long: may not be more than {bytes} bytes");
         self.push(CauseReason::TooLong, path, message);

@@ -24,6 +24,7 @@ use super::{
 use crate::error::Cause;
 
 pub use meta::metadata;
+pub(crate) use storage::refused_growth;
 
 /// What is wrong with a new object, or with one that replaces `old`. It has its defaults.
 pub fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<Cause> {
@@ -35,6 +36,7 @@ pub fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<Ca
     match (&*resource.group, &*resource.kind) {
         ("", "Pod") => pod::pod(new, old, &mut causes),
         ("", "Service") => service::service(new, old, &mut causes),
+        ("", "Endpoints") => service::endpoints(new, &mut causes),
         ("", "Namespace") => meta::namespace(new, old, &mut causes),
         ("", "ConfigMap") => config::config_map(new, old, &mut causes),
         ("", "Secret") => config::secret(new, old, &mut causes),
@@ -60,7 +62,7 @@ pub fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<Ca
         }
         _ => {}
     }
-    unsupported::check(resource, new, &mut causes);
+    unsupported::check(resource, new, old, &mut causes);
     causes.0
 }
 

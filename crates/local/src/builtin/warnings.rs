@@ -1,4 +1,4 @@
-//! What a writer of pods should hear of, although it is accepted.
+//! What a writer should hear of, although it is accepted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,26 +8,42 @@ use super::{
     Resource,
     causes::Path,
     object::{at, integer, items, text},
+    unsupported,
     validate::names,
 };
 
 /// Warnings about an object as it is to be stored; `old` is what it was before.
 pub fn warnings(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<String> {
-    let pod = match (&*resource.group, &*resource.kind) {
-        ("", "Pod") => true,
-        ("apps", "Deployment" | "ReplicaSet") | ("batch", "Job") => false,
-        _ => return Vec::new(),
-    };
+    let is_pod = resource.group.is_empty() && resource.kind == "Pod";
     // Pods are changed by programs, which do not listen.
-    if old.is_some_and(|old| pod || at(old, &["spec"]) == at(new, &["spec"])) {
+    if old.is_some_and(|old| is_pod || wanted(old) == wanted(new)) {
         return Vec::new();
     }
+    let mut warnings = match (&*resource.group, &*resource.kind) {
+        ("", "Pod") | ("apps", "Deployment" | "ReplicaSet") | ("batch", "Job") => {
+            of_workload(is_pod, new, old)
+        }
+        _ => Vec::new(),
+    };
+    warnings.extend(unsupported::warnings(resource, new));
+    warnings.extend(unsupported::users(resource, new, unsupported::Runner::this_process()));
+    warnings
+}
+
+/// All but what every object has.
+fn wanted(object: &Value) -> Vec<(&String, &Value)> {
+    let own = ["apiVersion", "kind", "metadata", "status"];
+    let fields = object.as_object().into_iter().flatten();
+    fields.filter(|(name, _)| !own.contains(&name.as_str())).collect()
+}
+
+fn of_workload(is_pod: bool, new: &Value, old: Option<&Value>) -> Vec<String> {
     let mut warnings = Vec::new();
     if old.is_none() {
-        let used = if pod { "the Pod's hostname" } else { "Pod names and hostnames" };
+        let used = if is_pod { "the Pod's hostname" } else { "Pod names and hostnames" };
         warnings.extend(odd_name(text(new, &["metadata", "name"]), used));
     }
-    let spec: &[&str] = if pod { &["spec"] } else { &["spec", "template", "spec"] };
+    let spec: &[&str] = if is_pod { &["spec"] } else { &["spec", "template", "spec"] };
     if let Some(pod) = at(new, spec) {
         of_pod(pod, &Path::new(spec.join(".")), &mut warnings);
     }

@@ -15,7 +15,7 @@ use k8s_openapi::{
         apps::v1::{Deployment, ReplicaSet},
         autoscaling::v2::HorizontalPodAutoscaler,
         batch::v1::Job,
-        core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod, Service},
+        core::v1::{Endpoints, Node, PersistentVolume, PersistentVolumeClaim, Pod, Service},
         discovery::v1::EndpointSlice,
         storage::v1::StorageClass,
     },
@@ -84,6 +84,7 @@ pub struct Caches {
     pub deployments: Cache<Deployment>,
     pub jobs: Cache<Job>,
     pub services: Cache<Service>,
+    pub endpoints: Cache<Endpoints>,
     pub endpoint_slices: Cache<EndpointSlice>,
     pub autoscalers: Cache<HorizontalPodAutoscaler>,
     pub claims: Cache<PersistentVolumeClaim>,
@@ -98,13 +99,14 @@ pub struct Caches {
 
 impl Caches {
     /// Every kind has its line here.
-    fn each(&self) -> [&dyn Source; 11] {
+    fn each(&self) -> [&dyn Source; 12] {
         [
             &self.pods,
             &self.replica_sets,
             &self.deployments,
             &self.jobs,
             &self.services,
+            &self.endpoints,
             &self.endpoint_slices,
             &self.autoscalers,
             &self.claims,

@@ -21,6 +21,7 @@ use k8s_openapi::api::{
 use kube::{Api, api::DeleteParams};
 
 use super::{Caches, Context, Controller, Error, Key, Queue, posting};
+use crate::directories::remove_all;
 use claim::{Around, Binding, Told, volume_name};
 
 pub(super) use claim::{binds_late, class_name, is_bound};
@@ -200,11 +201,7 @@ impl Claims {
                 caches.volumes.note(shown);
             }
             volume::Step::Remove(path) => {
-                let removed = on_disk(move || match std::fs::remove_dir_all(path) {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                    removed => removed,
-                });
-                if let Err(error) = removed.await {
+                if let Err(error) = on_disk(move || remove_all(&path)).await {
                     let message = format!("cannot remove its directory: {error}");
                     self.context.events.warning(&*volume, "VolumeFailedDelete", &message).await;
                     return Err(Error::on("remove the directory of", &key.name)(unwritten(error)));

@@ -1,6 +1,8 @@
 //! Who answers for a Service, in slices of endpoints and, for older readers, as one Endpoints.
 
 mod mirror;
+mod mirrored;
+mod mirroring;
 mod slices;
 #[cfg(test)]
 mod tests;
@@ -26,6 +28,8 @@ use super::{
     Caches, Context, Controller, Error, Key, Queue, pods::is_for_ended_namespace, posting,
 };
 use slices::{Change, SERVICE_NAME, changes};
+
+pub(super) use mirroring::Mirroring;
 
 pub(super) struct EndpointSlices {
     context: Context,
@@ -76,46 +80,8 @@ impl EndpointSlices {
         service: &Service,
         pods: &[Arc<Pod>],
     ) -> Result<(), Error> {
-        let cache = &self.context.caches.endpoint_slices;
-        let all = cache.within(&key.namespace);
-        let mine = all.iter().filter(|slice| service_of(slice).as_ref() == Some(key));
-        let mine: Vec<EndpointSlice> = mine.map(|slice| (**slice).clone()).collect();
-        let api: Api<EndpointSlice> = self.context.api(&key.namespace);
-        for change in changes(service, pods, &mine) {
-            match change {
-                Change::Create(slice) => {
-                    let made = self.send(key, &slice).await;
-                    cache.note(made.map_err(Error::on("create a slice of", &key.name))?);
-                }
-                Change::Update(slice) => {
-                    let name = slice.metadata.name.clone().unwrap_or_default();
-                    let made = self.send(key, &slice).await;
-                    cache.note(made.map_err(Error::on("update the slice", &name))?);
-                }
-                Change::Delete(name) => {
-                    let gone = api.delete(&name, &DeleteParams::default()).await;
-                    let gone = gone.map_err(Error::on("delete the slice", &name))?;
-                    if let Some(slice) =
-                        mine.iter().find(|s| s.metadata.name.as_ref() == Some(&name))
-                    {
-                        cache.note_deletion(slice, gone);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Creates it, or replaces the one of its name.
-    async fn send(&self, key: &Key, slice: &EndpointSlice) -> kube::Result<EndpointSlice> {
-        let body = slices::body(slice).to_string().into_bytes();
-        let request = Request::new(EndpointSlice::url_path(&(), Some(&key.namespace)));
-        let request = match &slice.metadata.name {
-            Some(name) => request.replace(name, &posting(), body),
-            None => request.create(&posting(), body),
-        };
-        let request = request.map_err(kube::Error::BuildRequest)?;
-        self.context.client.request(request).await
+        let mine = slices_of(&self.context.caches, key);
+        write(&self.context, key, changes(service, pods, &mine), &mine).await
     }
 
     async fn remove_mirror(&self, key: &Key) -> Result<(), Error> {
@@ -149,7 +115,7 @@ impl EndpointSlices {
         Ok(())
     }
 
-    /// Read anew each time: so few look at them that no cache is worth its room.
+    /// Read anew each time: what is overwritten has to be what is there now.
     async fn write_mirror(
         &self,
         key: &Key,
@@ -167,6 +133,58 @@ impl EndpointSlices {
         };
         written.map(drop).map_err(Error::on("write endpoints", &key.name))
     }
+}
+
+/// Makes the changes to the slices of a Service.
+async fn write(
+    context: &Context,
+    key: &Key,
+    changes: Vec<Change>,
+    known: &[EndpointSlice],
+) -> Result<(), Error> {
+    let cache = &context.caches.endpoint_slices;
+    let api: Api<EndpointSlice> = context.api(&key.namespace);
+    for change in changes {
+        match change {
+            Change::Create(slice) => {
+                let made = send(context, key, &slice).await;
+                cache.note(made.map_err(Error::on("create a slice of", &key.name))?);
+            }
+            Change::Update(slice) => {
+                let name = slice.metadata.name.clone().unwrap_or_default();
+                let made = send(context, key, &slice).await;
+                cache.note(made.map_err(Error::on("update the slice", &name))?);
+            }
+            Change::Delete(name) => {
+                let gone = api.delete(&name, &DeleteParams::default()).await;
+                let gone = gone.map_err(Error::on("delete the slice", &name))?;
+                if let Some(slice) = known.iter().find(|s| s.metadata.name.as_ref() == Some(&name))
+                {
+                    cache.note_deletion(slice, gone);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Creates it, or replaces the one of its name.
+async fn send(context: &Context, key: &Key, slice: &EndpointSlice) -> kube::Result<EndpointSlice> {
+    let body = slices::body(slice).to_string().into_bytes();
+    let request = Request::new(EndpointSlice::url_path(&(), Some(&key.namespace)));
+    let request = match &slice.metadata.name {
+        Some(name) => request.replace(name, &posting(), body),
+        None => request.create(&posting(), body),
+    };
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    context.client.request(request).await
+}
+
+/// All that say they are this Service's, whoever has made them.
+fn slices_of(caches: &Caches, key: &Key) -> Vec<EndpointSlice> {
+    let all = caches.endpoint_slices.within(&key.namespace);
+    let mine = all.iter().filter(|slice| service_of(slice).as_ref() == Some(key));
+    mine.map(|slice| (**slice).clone()).collect()
 }
 
 /// Those that select this pod.

@@ -61,14 +61,45 @@ fn formed<'a>(served: &Served, shown: &'a Value, shape: Shape) -> Cow<'a, Value>
     }
 }
 
+/// As much as Kubernetes gives of warnings, in letters: what has many headers, clients do not read.
+const MOST_WARNING: usize = 4096;
+/// What is left of one where there are too many.
+const LONGEST_WARNING: usize = 256;
+
+/// Each once, as long as there is room.
 pub(super) fn warn(response: &mut Response, warnings: &[String]) {
-    for text in warnings {
+    for text in told(warnings) {
         let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
         let text = text.replace('\\', "\\\\").replace('"', "\\\"");
         if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
             response.headers_mut().append(header::WARNING, value);
         }
     }
+}
+
+fn told(warnings: &[String]) -> Vec<String> {
+    let mut once: Vec<&String> = Vec::new();
+    for text in warnings {
+        if !once.contains(&text) {
+            once.push(text);
+        }
+    }
+    let letters = |text: &str| text.chars().count();
+    let are_many = once.iter().map(|text| letters(text)).sum::<usize>() > MOST_WARNING;
+    let mut told = Vec::new();
+    let mut written = 0;
+    for text in once {
+        if written >= MOST_WARNING {
+            break;
+        }
+        let text = match are_many && letters(text) > LONGEST_WARNING {
+            true => text.chars().take(LONGEST_WARNING).collect(),
+            false => text.clone(),
+        };
+        written += letters(&text);
+        told.push(text);
+    }
+    told
 }
 
 pub(super) fn shaped(served: &Served, object: &Value, shape: Shape) -> Value {

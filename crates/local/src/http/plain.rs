@@ -1,5 +1,7 @@
 //! Everything that is not a resource: discovery, OpenAPI, versions and health.
 
+use std::collections::BTreeSet;
+
 use axum::response::Response;
 use http::{HeaderValue, Method, StatusCode, header};
 use serde_json::{Value, json};
@@ -21,6 +23,23 @@ use crate::{
 const MINOR: &str = "36";
 const LIKE: &str = "v1.36.3";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// What is there whatever kinds there are.
+const PATHS: [&str; 14] = [
+    "/.well-known/openid-configuration",
+    "/api",
+    "/apis",
+    "/healthz",
+    "/healthz/ping",
+    "/livez",
+    "/livez/ping",
+    "/metrics",
+    "/openapi/v2",
+    "/openapi/v3",
+    "/openid/v1/jwks",
+    "/readyz",
+    "/readyz/ping",
+    "/version",
+];
 const OPENAPI_V2: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 pub(super) fn document(asked: Asked<'_>, path: Path) -> Result<Response, Error> {
@@ -79,13 +98,17 @@ fn documented(asked: &Asked<'_>, path: &str) -> Result<Response, Error> {
 fn other(asked: &Asked<'_>) -> Result<Response, Error> {
     let tokens = || asked.server.tokens.as_deref().ok_or(Error::NoSuchPath);
     match asked.parts.uri.path() {
+        "/" | "/index.html" => Ok(answer::json(StatusCode::OK, &index(asked))),
         "/healthz" | "/livez" | "/readyz" => health(asked),
         "/healthz/ping" | "/livez/ping" | "/readyz/ping" => Ok(plain(StatusCode::OK, "ok")),
         "/metrics" => Ok(metrics(asked)),
-        "/version" => Ok(answer::json(StatusCode::OK, &version())),
+        // Most client libraries ask with the slash.
+        "/version" | "/version/" => Ok(answer::json(StatusCode::OK, &version())),
         "/openapi/v2" => openapi_v2(asked),
-        "/openid/v1/jwks" => Ok(answer::json(StatusCode::OK, &tokens()?.jwks())),
-        "/.well-known/openid-configuration" => {
+        "/openid/v1/jwks" | "/openid/v1/jwks/" => {
+            Ok(answer::json(StatusCode::OK, &tokens()?.jwks()))
+        }
+        "/.well-known/openid-configuration" | "/.well-known/openid-configuration/" => {
             let base = "https://kubernetes.default.svc";
             Ok(answer::json(StatusCode::OK, &Tokens::configuration(base)))
         }
@@ -94,6 +117,20 @@ fn other(asked: &Asked<'_>) -> Result<Response, Error> {
             None => Err(Error::NoSuchPath),
         },
     }
+}
+
+/// Where there is something to read.
+fn index(asked: &Asked<'_>) -> Value {
+    let catalog = asked.server.registry.catalog();
+    let mut paths: BTreeSet<String> = PATHS.iter().map(|path| (*path).to_owned()).collect();
+    for document in catalog.documents().keys() {
+        paths.insert(format!("/{document}"));
+        if let Some(group) = document.strip_prefix("apis/").and_then(|path| path.split('/').next())
+        {
+            paths.insert(format!("/apis/{group}"));
+        }
+    }
+    json!({ "paths": paths })
 }
 
 /// Without any kind: those that are served are in the documents of v3. It is what clients ask next
@@ -119,7 +156,7 @@ fn health(asked: &Asked<'_>) -> Result<Response, Error> {
     })
 }
 
-/// What can be counted without keeping count.
+/// What can be counted without keeping count, and what others count.
 fn metrics(asked: &Asked<'_>) -> Response {
     let state = asked.server.registry.store().read();
     let mut text = String::from("# TYPE windlass_local_objects gauge\n");
@@ -131,6 +168,9 @@ fn metrics(asked: &Asked<'_>) -> Response {
     }
     text += "# TYPE windlass_local_version counter\n";
     text += &format!("windlass_local_version {}\n", state.version());
+    if let Some(figures) = asked.server.figures.get() {
+        text += &figures();
+    }
     plain(StatusCode::OK, text)
 }
 

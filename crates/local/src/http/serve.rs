@@ -31,7 +31,7 @@ use tokio_rustls::{
 
 use tower::util::MapRequestLayer;
 
-use super::{Server, unread};
+use super::{Server, stalled::Attended, unread};
 use crate::{auth::Certificates, error::Error};
 
 /// Whoever says nothing must not hold a connection for ever.
@@ -138,20 +138,20 @@ async fn converse(acceptor: TlsAcceptor, mut stream: TcpStream, router: Router) 
         Ok(false) => {}
         Err(_) => return tracing::debug!("a client says nothing"),
     }
-    let stream = match timeout(HANDSHAKE, acceptor.accept(stream)).await {
+    let stream = match timeout(HANDSHAKE, acceptor.accept(Attended::new(stream))).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "handshake failed"),
         Err(_) => return tracing::debug!("handshake took too long"),
     };
     let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let stream = TokioIo::new(stream);
+    let asked = Arc::new(Notify::new());
+    let first = asked.clone();
+    let router = router.layer(MapRequestLayer::new(move |request: Request| {
+        asked.notify_one();
+        request.map(unread::taken_in)
+    }));
     let ended = if http2 {
-        let asked = Arc::new(Notify::new());
-        let first = asked.clone();
-        let router = router.layer(MapRequestLayer::new(move |request: Request| {
-            asked.notify_one();
-            request.map(unread::taken_in)
-        }));
         let mut server = http2::Builder::new(TokioExecutor::new());
         server
             .timer(TokioTimer::new())

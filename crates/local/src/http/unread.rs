@@ -1,7 +1,7 @@
 //! What an answer leaves unread of its request.
 //!
-//! HTTP/2 resets a request whose body nobody wants, and clients that still send it then report that
-//! instead of the answer. So the rest is taken in and forgotten, up to a limit.
+//! HTTP/2 resets a request whose body nobody wants, HTTP/1 closes the connection, and clients that still
+//! send it then report that instead of the answer. So the rest is taken in and forgotten, up to a limit.
 
 use std::{
     pin::Pin,

@@ -9,6 +9,7 @@ use std::{
 use k8s_openapi::api::core::v1::Container;
 
 use super::pod::Role;
+use crate::builtin::quantity::Quantity;
 
 /// A kind of device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,15 +23,26 @@ const NVIDIA: Kind = Kind {
     resource: "nvidia.com/gpu",
     variables: &["CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"],
 };
-const AMD: Kind =
-    Kind { resource: "amd.com/gpu", variables: &["ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"] };
+/// The variables of HIP and OpenCL count within what this one leaves, from zero again.
+const AMD: Kind = Kind { resource: "amd.com/gpu", variables: &["ROCR_VISIBLE_DEVICES"] };
 
 /// All devices, and who has them.
 #[derive(Debug, Default)]
 pub struct Devices {
     counts: BTreeMap<Kind, u32>,
+    /// Of these the node offers more than it has: who finds none free has all, as the others do.
+    shared: BTreeSet<Kind>,
     /// By pod and container.
     held: BTreeMap<(String, String), Held>,
+}
+
+/// The devices that a container asks for are not free yet.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("waiting for {wanted} of {resource}, of which {free} are free")]
+pub struct Busy {
+    resource: &'static str,
+    wanted: usize,
+    free: usize,
 }
 
 #[derive(Debug, Default)]
@@ -60,7 +72,18 @@ impl Devices {
         let amd = entries("sys/class/kfd/kfd/topology/nodes").filter(|node| is_gpu(node)).count();
         let found = [(NVIDIA, nvidia), (AMD, amd)].into_iter().filter(|(_, count)| *count > 0);
         let counts = found.filter_map(|(kind, count)| Some((kind, u32::try_from(count).ok()?)));
-        Self { counts: counts.collect(), held: BTreeMap::new() }
+        Self { counts: counts.collect(), ..Self::default() }
+    }
+
+    /// With what the user says that the node offers instead.
+    pub fn offered(mut self, resources: &BTreeMap<String, String>) -> Self {
+        let is_more = |(kind, count): (&Kind, &u32)| {
+            let said = resources.get(kind.resource).and_then(|text| Quantity::parse(text).ok());
+            said.is_some_and(|said| said.nano() > i128::from(*count) * 1_000_000_000)
+        };
+        let more = self.counts.iter().filter(|one| is_more(*one));
+        self.shared = more.map(|(kind, _)| *kind).collect();
+        self
     }
 
     /// What the node offers.
@@ -71,14 +94,14 @@ impl Devices {
 
     /// Gives a container its devices, or those it has already. Those of init containers, which have
     /// ended by then, are given to others of the pod first: together they count once. The variables
-    /// name the devices; a container that asks for none sees none. If there are too few, the node was
-    /// told to offer more than it has, and then all are shared.
+    /// name the devices; a container that asks for none sees none. If there are too few, somebody who
+    /// is about to go still has them.
     pub fn take(
         &mut self,
         uid: &str,
         role: Role,
         container: &Container,
-    ) -> BTreeMap<String, String> {
+    ) -> Result<BTreeMap<String, String>, Busy> {
         let key = (uid.to_owned(), container.name.clone());
         let before = self.held.remove(&key).unwrap_or_default();
         let mut own = BTreeSet::new();
@@ -96,8 +119,14 @@ impl Devices {
                     given.push(number);
                 }
             }
-            if given.len() < wanted {
+            if given.len() < wanted && self.shared.contains(kind) {
                 continue;
+            }
+            if given.len() < wanted {
+                let busy = Busy { resource: kind.resource, wanted, free: given.len() };
+                // What it had before, it has.
+                self.held.insert(key, before);
+                return Err(busy);
             }
             given.sort_unstable();
             let text: Vec<_> = given.iter().map(u32::to_string).collect();
@@ -106,7 +135,7 @@ impl Devices {
             variables.extend(all);
         }
         self.held.insert(key, Held { devices: own, is_passing: role == Role::Init });
-        variables
+        Ok(variables)
     }
 
     /// The numbers of the devices that some containers have.
@@ -130,13 +159,17 @@ fn wanted(container: &Container, resource: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::{
-        api::core::v1::ResourceRequirements, apimachinery::pkg::api::resource::Quantity,
+        api::core::v1::ResourceRequirements, apimachinery::pkg::api::resource::Quantity as Text,
     };
 
     use super::*;
 
     fn asking(count: &str) -> Container {
-        let limits = [(NVIDIA.resource.to_owned(), Quantity(count.to_owned()))];
+        asking_for(NVIDIA, count)
+    }
+
+    fn asking_for(kind: Kind, count: &str) -> Container {
+        let limits = [(kind.resource.to_owned(), Text(count.to_owned()))];
         Container {
             name: "c".into(),
             resources: Some(ResourceRequirements {
@@ -148,15 +181,39 @@ mod tests {
     }
 
     fn visible(devices: &mut Devices, uid: &str, count: &str) -> Option<String> {
-        devices.take(uid, Role::Main, &asking(count)).get("CUDA_VISIBLE_DEVICES").cloned()
+        let given = devices.take(uid, Role::Main, &asking(count)).unwrap();
+        given.get("CUDA_VISIBLE_DEVICES").cloned()
+    }
+
+    /// More are offered than there are.
+    fn shared(count: u32) -> Devices {
+        let offered = BTreeMap::from([(NVIDIA.resource.to_owned(), "8".to_owned())]);
+        found(count).offered(&offered)
+    }
+
+    fn found(count: u32) -> Devices {
+        Devices { counts: [(NVIDIA, count)].into(), ..Devices::default() }
+    }
+
+    #[test]
+    fn who_asks_for_devices_that_another_still_has_waits_for_them() {
+        let mut all = found(2).offered(&BTreeMap::from([(NVIDIA.resource.into(), "2".into())]));
+        assert_eq!(visible(&mut all, "old", "1").as_deref(), Some("0"));
+        let busy = Busy { resource: NVIDIA.resource, wanted: 2, free: 1 };
+        assert_eq!(all.take("new", Role::Main, &asking("2")), Err(busy));
+        // Nor does it keep from others what it does not have.
+        assert_eq!(visible(&mut all, "third", "1").as_deref(), Some("1"));
+        all.give_back("old");
+        all.give_back("third");
+        assert_eq!(visible(&mut all, "new", "2").as_deref(), Some("0,1"));
     }
 
     #[test]
     fn containers_have_the_devices_of_the_init_containers_before_them() {
-        let mut all = Devices { counts: [(NVIDIA, 4)].into(), held: BTreeMap::new() };
+        let mut all = shared(4);
         let mut of = |uid: &str, name: &str, role: Role, count: &str| {
             let container = Container { name: name.into(), ..asking(count) };
-            all.take(uid, role, &container).get("CUDA_VISIBLE_DEVICES").cloned()
+            all.take(uid, role, &container).unwrap().get("CUDA_VISIBLE_DEVICES").cloned()
         };
         for (uid, name, role, count, want) in [
             ("1", "a", Role::Init, "2", Some("0,1")),
@@ -174,7 +231,7 @@ mod tests {
 
     #[test]
     fn no_two_containers_have_one_device() {
-        let mut all = Devices { counts: [(NVIDIA, 3)].into(), held: BTreeMap::new() };
+        let mut all = shared(3);
         assert_eq!(visible(&mut all, "1", "2").as_deref(), Some("0,1"));
         assert_eq!(visible(&mut all, "2", "1").as_deref(), Some("2"));
         assert_eq!(visible(&mut all, "1", "2").as_deref(), Some("0,1"), "the same after a restart");
@@ -182,6 +239,16 @@ mod tests {
         assert_eq!(visible(&mut all, "4", "1"), None, "more were offered than there are");
         all.give_back("1");
         assert_eq!(visible(&mut all, "4", "1").as_deref(), Some("0"));
+    }
+
+    #[test]
+    fn devices_of_amd_are_named_only_where_they_are_counted_first() {
+        let mut all = Devices { counts: [(AMD, 2)].into(), ..Devices::default() };
+        for (uid, count, want) in [("1", "1", "0"), ("2", "1", "1"), ("3", "0", "")] {
+            let given = all.take(uid, Role::Main, &asking_for(AMD, count)).unwrap();
+            let given: Vec<_> = given.iter().map(|(name, text)| (&**name, &**text)).collect();
+            assert_eq!(given, [("ROCR_VISIBLE_DEVICES", want)], "{uid}");
+        }
     }
 
     #[test]

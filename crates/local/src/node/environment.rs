@@ -81,12 +81,19 @@ pub fn of_pod(
     Ok(services)
 }
 
+/// What a pod calls its machine: as its spec says, else by its own name.
+pub fn hostname(pod: &Pod) -> &str {
+    let wanted = pod.spec.as_ref().and_then(|spec| spec.hostname.as_deref());
+    let wanted = wanted.filter(|name| !name.is_empty());
+    wanted.or(pod.metadata.name.as_deref()).unwrap_or_default()
+}
+
 /// What every process gets, whatever its pod says.
 #[derive(Clone, Copy)]
 pub struct Base<'a> {
     /// Reads the user's own environment.
     pub ambient: &'a dyn Fn(&str) -> Option<String>,
-    pub pod_name: &'a str,
+    pub hostname: &'a str,
     pub pod_ip: &'a str,
     /// `HOME`, `TMPDIR`.
     pub scratch: &'a str,
@@ -113,7 +120,7 @@ pub fn of_process(
     for (name, value) in [
         ("HOME", Some(base.scratch)),
         ("TMPDIR", Some(base.scratch)),
-        ("HOSTNAME", Some(base.pod_name)),
+        ("HOSTNAME", Some(base.hostname)),
         ("POD_IP", Some(base.pod_ip)),
         ("HOST", Some(base.pod_ip)),
         ("KUBECONFIG", base.kubeconfig),

@@ -92,7 +92,8 @@ impl Images {
     fn no_rule(&self, image: &str, reference: &Reference, own: &[Arc<Rule>]) -> Error {
         let all = self.first.iter().chain(own).chain(&self.last);
         let near: Vec<_> = all
-            .filter(|rule| rule.names(reference))
+            // One for all images says nothing of this one.
+            .filter(|rule| rule.pattern != "*" && rule.names(reference))
             .map(|rule| format!("{:?}", rule.command))
             .collect();
         let hint = match &*near {

@@ -118,7 +118,7 @@ impl Shared {
         };
         let base = Base {
             ambient: &|name| std::env::var(name).ok(),
-            pod_name: pod.metadata.name.as_deref().unwrap_or_default(),
+            hostname: environment::hostname(pod),
             pod_ip: &given.address,
             scratch: &scratch.to_string_lossy(),
             kubeconfig: kubeconfig.as_ref().and_then(|path| path.to_str()),

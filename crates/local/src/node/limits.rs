@@ -2,6 +2,7 @@
 //! run. Elsewhere they are only written down.
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
     thread,
@@ -9,6 +10,7 @@ use std::{
 };
 
 use k8s_openapi::api::core::v1::Container;
+use tokio::runtime::Handle;
 
 use crate::builtin::quantity::Quantity;
 
@@ -20,10 +22,12 @@ const RUN: &str = "run-";
 /// In microseconds.
 const PERIOD: i128 = 100_000;
 /// An exit code that says it was killed.
-const KILLED: i32 = 137;
+pub const KILLED: i32 = 137;
 /// Killed processes leave their group within moments.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(2);
+/// A process that makes others all the time is caught up with sooner than that.
+const GENERATIONS: usize = 16;
 
 /// The group beneath which runs have theirs, if there is one.
 #[derive(Debug, Default)]
@@ -88,20 +92,22 @@ fn divide(dir: &Path, pid: u32) -> io::Result<()> {
 
 /// Files of a group with what goes into them.
 fn settings(container: &Container) -> Vec<(&'static str, String)> {
-    let limits = container.resources.as_ref().and_then(|resources| resources.limits.as_ref());
-    let limit = |name: &str| {
-        let text = &limits?.get(name)?.0;
-        Quantity::parse(text).ok().map(|quantity| quantity.nano()).filter(|nano| *nano > 0)
-    };
     let mut settings = vec![("memory.oom.group", "1".to_owned())];
-    if let Some(memory) = limit("memory") {
+    if let Some(memory) = limit(container, "memory") {
         settings.push(("memory.max", (memory / 1_000_000_000).max(1).to_string()));
     }
-    if let Some(cpu) = limit("cpu") {
+    if let Some(cpu) = limit(container, "cpu") {
         let quota = (cpu.saturating_mul(PERIOD) / 1_000_000_000).max(1_000);
         settings.push(("cpu.max", format!("{quota} {PERIOD}")));
     }
     settings
+}
+
+/// What a container may have, in billionths. Nothing if that makes no sense.
+pub fn limit(container: &Container, name: &str) -> Option<i128> {
+    let limits = container.resources.as_ref()?.limits.as_ref()?;
+    let quantity = Quantity::parse(&limits.get(name)?.0).ok()?;
+    Some(quantity.nano()).filter(|nano| *nano > 0)
 }
 
 /// The group of one run. It goes with its holder, and takes along who is still in it.
@@ -117,6 +123,24 @@ impl Group {
         fs::write(self.0.join("cgroup.procs"), pid.to_string())
     }
 
+    /// Takes in those too that a process has made before it was in the group itself. `of_run` looks
+    /// at the whole machine.
+    pub fn gather(&self, of_run: impl Fn() -> Vec<i32>) -> io::Result<()> {
+        for _ in 0..GENERATIONS {
+            let members = fs::read_to_string(self.0.join("cgroup.procs"))?;
+            let members: BTreeSet<i32> =
+                members.lines().filter_map(|line| line.parse().ok()).collect();
+            let outside: Vec<i32> =
+                of_run().into_iter().filter(|pid| !members.contains(pid)).collect();
+            if outside.is_empty() {
+                return Ok(());
+            }
+            // One that is gone needs no group.
+            outside.into_iter().for_each(|pid| drop(self.add(pid)));
+        }
+        Ok(())
+    }
+
     /// The run ended because it wanted more memory than it may have.
     pub fn was_too_large(&self, code: i32) -> bool {
         let events = fs::read_to_string(self.0.join("memory.events")).unwrap_or_default();
@@ -126,19 +150,27 @@ impl Group {
 }
 
 impl Drop for Group {
+    /// Mostly nobody is in it any more. Otherwise it takes its time, and that is not for a thread that
+    /// others wait for.
     fn drop(&mut self) {
-        end(&self.0);
+        let group = self.0.clone();
+        match Handle::try_current() {
+            Ok(runtime) if is_run(&group) && remove(&group).is_err() => {
+                kill(&group);
+                drop(runtime.spawn_blocking(move || end(&group)));
+            }
+            Ok(_) => {}
+            Err(_) => end(&group),
+        }
     }
 }
 
 /// Ends everything in a group, which may be gone already, and comes back when that is over.
 pub fn end(group: &Path) {
-    // Nothing but a group of a run is ever touched.
-    let is_run = group.file_name().and_then(|name| name.to_str());
-    if !is_run.is_some_and(|name| name.starts_with(RUN)) || !group.starts_with(ROOT) {
+    if !is_run(group) {
         return;
     }
-    let _ = fs::write(group.join("cgroup.kill"), "1");
+    kill(group);
     let until = Instant::now() + PATIENCE;
     // As long as somebody is in it, it cannot be removed.
     while let Err(error) = remove(group) {
@@ -151,6 +183,16 @@ pub fn end(group: &Path) {
         }
         thread::sleep(PAUSE);
     }
+}
+
+/// Nothing but a group of a run is ever touched.
+fn is_run(group: &Path) -> bool {
+    let name = group.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with(RUN)) && group.starts_with(ROOT)
+}
+
+fn kill(group: &Path) {
+    let _ = fs::write(group.join("cgroup.kill"), "1");
 }
 
 /// With the groups that the run has made inside.
@@ -181,6 +223,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::node::{mark::Mark, processes};
 
     fn container(limits: &[(&str, &str)]) -> Container {
         let limits = limits.iter().map(|(name, text)| ((*name).into(), Text((*text).into())));
@@ -271,6 +314,31 @@ mod tests {
             fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
         };
         assert_eq!(members.iter().filter(alive).count(), 0, "{members:?}");
+        fs::remove_dir(dir).unwrap();
+    }
+
+    #[test]
+    fn who_was_made_before_its_parent_was_in_the_group_is_taken_in() {
+        let Some(dir) = real_group() else { return };
+        let group = Group(dir.join("run-2"));
+        fs::create_dir(group.path()).unwrap();
+        let mark = Mark::of("gathered");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "(env -i $(command -v setsid) sleep 4713 &); exec sleep 4714"]);
+        let mut child = mark.spawn(&mut shell).unwrap();
+        let of_run = || processes::marked(&mark);
+        let until = Instant::now() + Duration::from_secs(10);
+        while of_run().len() < 2 {
+            assert!(Instant::now() < until);
+            thread::yield_now();
+        }
+        group.add(child.id().try_into().unwrap()).unwrap();
+        group.gather(of_run).unwrap();
+        let members = fs::read_to_string(group.path().join("cgroup.procs")).unwrap();
+        assert_eq!(members.lines().count(), 2, "{members}");
+        drop(group);
+        child.wait().unwrap();
+        assert!(of_run().is_empty());
         fs::remove_dir(dir).unwrap();
     }
 

@@ -1,7 +1,7 @@
 //! One run of a container: a child process that leads a group of its own.
 //!
 //! However the run ends, by itself, by a signal or because nobody holds it any more, the whole group
-//! is killed, and so is everything that carries its token. What commands beside it leave behind is
+//! is killed, and so is everything that carries its mark. What commands beside it leave behind is
 //! killed then, too.
 
 use std::{
@@ -28,12 +28,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{
-    bubblewrap,
-    processes::{self, MARK},
-    record::Identity,
-    users::User,
-};
+use super::{bubblewrap, mark::Mark, processes, record::Identity, users::User};
 
 /// A waiter does next to nothing.
 const STACK: usize = 64 * 1024;
@@ -109,7 +104,7 @@ pub fn start(launch: &Launch, token: &str) -> io::Result<Running> {
 /// What becomes of those that a process leaves behind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
-    /// They end: its group, and everything that carries its token.
+    /// They end: its group, and everything that carries its mark.
     EndAll,
     /// They go on, unless the process itself is ended.
     Leave,
@@ -121,17 +116,16 @@ fn start_with(launch: &Launch, token: String, after: After) -> io::Result<Runnin
         // With this all other groups of ours are given up, too.
         command.uid(uid).gid(gid);
     }
-    let mut child = command
+    command
         .args(&launch.args)
         .env_clear()
         .envs(&launch.env)
-        .env(MARK, &token)
         .current_dir(&launch.dir)
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
+        .stderr(Stdio::piped());
+    let mut child = Mark::of(&token).spawn(&mut command)?;
     let raw = i32::try_from(child.id()).map_err(io::Error::other)?;
     let id = Pid::from_raw(raw);
     let identity = processes::identify(raw);
@@ -223,13 +217,11 @@ pub async fn run(launch: &Launch, token: &str, limit: Duration) -> Outcome {
     };
     let Running { process, stdout, stderr, end } = running;
     let (out, err) = (Output::of(stdout), Output::of(stderr));
-    let result = timeout(limit, async {
-        let code = end.await;
+    let result = timeout(limit, end).await;
+    if result.is_ok() {
         // What it leaves behind may keep them open, and may go on writing.
         let _ = timeout(LAST_OUTPUT, async { tokio::join!(out.ended(), err.ended()) }).await;
-        code
-    })
-    .await;
+    }
     drop(process);
     match result {
         Ok(Ok(code)) => Outcome::Done { code, output: out.text() + &err.text() },

@@ -1,18 +1,22 @@
 //! The processes of this machine, as `/proc` shows them. Where there is none, nothing is found.
 
 use std::{
+    collections::BTreeMap,
     fs,
     time::{Duration, Instant},
 };
 
 use rustix::process::Signal;
 
-use super::{held::Held, record::Identity};
+use super::{
+    held::Held,
+    mark::{self, Mark},
+    record::Identity,
+};
 
-/// The variable in which a process carries the token of its run.
-pub const MARK: &str = "WINDLASS_RUN";
-/// Killed processes are gone within moments, unless the machine is very busy.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Killed processes are gone within moments, unless the machine is very busy or they wait for a disk.
+/// Until then they hold what they have opened, be it the store.
+const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// What tells a live process from any other, now and later.
@@ -27,24 +31,43 @@ pub fn lives(known: &Identity) -> bool {
     same && Stat::read(known.pid).is_some_and(|stat| !stat.is_dead)
 }
 
-/// Ends everything that carries the token, wherever it went.
+/// Those that are marked by a limit, by that limit.
+pub fn runs() -> BTreeMap<u64, Vec<i32>> {
+    let mut runs: BTreeMap<u64, Vec<i32>> = BTreeMap::new();
+    for pid in pids() {
+        if let Some(limit) = mark::limit_of(pid) {
+            runs.entry(limit).or_default().push(pid);
+        }
+    }
+    runs
+}
+
+/// Those of one run that have not ended.
+pub fn marked(mark: &Mark) -> Vec<i32> {
+    let marks = std::slice::from_ref(mark);
+    let lives = |pid: &i32| Stat::read(*pid).is_some_and(|stat| !stat.is_dead);
+    pids().filter(|pid| mark::carries_any(*pid, marks) && lives(pid)).collect()
+}
+
+/// Ends everything that carries the mark of the run, wherever it went.
 pub fn end_marked(token: &str) {
     end_all(&[(token, None)]);
 }
 
 /// Ends what runs have left: their groups if their processes still lead them, and everything that
-/// carries their tokens. Comes back when all of it is gone.
+/// carries their marks. Comes back when all of it is gone.
 pub fn end_all(runs: &[(&str, Option<&Identity>)]) {
     let until = Instant::now() + PATIENCE;
+    let marks: Vec<Mark> = runs.iter().map(|(token, _)| Mark::of(token)).collect();
     let is_marked = |pid: i32| {
-        token_of(pid).is_some_and(|found| runs.iter().any(|(token, _)| is_of(&found, token)))
-            && Stat::read(pid).is_some_and(|stat| !stat.is_dead)
+        mark::carries_any(pid, &marks) && Stat::read(pid).is_some_and(|stat| !stat.is_dead)
     };
     loop {
         let is_late = Instant::now() > until;
-        let led = runs.iter().filter_map(|(token, leader)| Some((token, (*leader)?)));
+        let led = runs.iter().zip(&marks);
+        let led = led.filter_map(|((_, leader), mark)| Some((mark, (*leader)?)));
         // All of them, and not only until one is left.
-        let led = led.filter(|(token, leader)| end_group(leader, token, is_late)).count();
+        let led = led.filter(|(mark, leader)| end_group(leader, mark, is_late)).count();
         let marked = pids().filter(|pid| end_if(*pid, || is_marked(*pid))).count();
         if led + marked == 0 {
             return;
@@ -59,10 +82,10 @@ pub fn end_all(runs: &[(&str, Option<&Identity>)]) {
 
 /// Ends the group of a process that still leads it, itself last: as long as it is there, no other
 /// group has its number. It is halted, so that it makes no more. Whether there was something to end.
-fn end_group(leader: &Identity, token: &str, is_late: bool) -> bool {
+fn end_group(leader: &Identity, mark: &Mark, is_late: bool) -> bool {
     let Some(held) = Held::of(leader.pid) else { return false };
-    // A token of somebody else's says that it is not ours after all.
-    if !lives(leader) || token_of(leader.pid).is_some_and(|found| !is_of(&found, token)) {
+    // A mark of somebody else's says that it is not ours after all.
+    if !lives(leader) || mark.is_another_on(leader.pid) {
         return false;
     }
     held.send(Signal::STOP);
@@ -93,22 +116,12 @@ fn end_if(pid: i32, is_meant: impl Fn() -> bool) -> bool {
     }
 }
 
+/// Of all but this one, which carries the mark of another while it makes it.
 fn pids() -> impl Iterator<Item = i32> {
+    let own = i32::try_from(std::process::id()).unwrap_or_default();
     let all = fs::read_dir("/proc").into_iter().flatten();
-    all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-}
-
-/// The token a process was started with, if that can be seen.
-fn token_of(pid: i32) -> Option<String> {
-    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let mut all = environment.split(|byte| *byte == 0);
-    let token = all.find_map(|one| one.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))?;
-    String::from_utf8(token.to_vec()).ok()
-}
-
-/// Commands run beside a container have its token and a number.
-fn is_of(found: &str, token: &str) -> bool {
-    found.strip_prefix(token).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    let all = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    all.filter(move |pid| *pid != own)
 }
 
 fn boot() -> Option<String> {
@@ -175,12 +188,9 @@ mod tests {
     fn sleeper(token: &str) -> std::process::Child {
         use std::os::unix::process::CommandExt;
         // It has a child that does not carry the token.
-        std::process::Command::new("sh")
-            .args(["-c", "env -i sleep 4701 & exec sleep 4702"])
-            .env(MARK, token)
-            .process_group(0)
-            .spawn()
-            .unwrap()
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "env -i sleep 4701 & exec sleep 4702"]).process_group(0);
+        Mark::of(token).spawn(&mut shell).unwrap()
     }
 
     fn members(group: i32) -> usize {
@@ -200,8 +210,8 @@ mod tests {
         assert!(child.try_wait().unwrap().is_none());
         // Nor does a group end whose leader is marked otherwise, or was another process.
         let identity = identify(pid).unwrap();
-        assert!(!end_group(&identity, "other", true));
-        assert!(!end_group(&Identity { start: 1, ..identity.clone() }, "held", true));
+        assert!(!end_group(&identity, &Mark::of("other"), true));
+        assert!(!end_group(&Identity { start: 1, ..identity.clone() }, &Mark::of("held"), true));
         assert!(child.try_wait().unwrap().is_none());
         end_all(&[("held", Some(&identity))]);
         child.wait().unwrap();

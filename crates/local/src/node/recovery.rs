@@ -9,8 +9,8 @@ use std::{
 use super::{
     limits, processes,
     record::{Record, Records},
-    volumes::remove_all,
 };
+use crate::directories::remove_all;
 
 /// The records of all pods, by uid.
 pub type Left = BTreeMap<String, Records>;

@@ -25,7 +25,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod, Volume, VolumeMount};
 
 pub use kubeconfig::write as write_kubeconfig;
-pub use removal::{over_limit, remove, remove_all, remove_private};
+pub use removal::{over_limit, remove, remove_private};
 
 use super::{
     command::expand,

@@ -128,7 +128,7 @@ impl Worker {
                 self.act(action).await;
             }
             while let Ok(message) = self.inbox.try_recv() {
-                self.hear(message);
+                self.hear(message).await;
             }
         }
         if self.is_gone {
@@ -156,7 +156,7 @@ impl Worker {
             None => self.inbox.recv().await,
         };
         match message {
-            Some(message) => self.hear(message),
+            Some(message) => self.hear(message).await,
             None if self.refresh.is_some_and(|at| at <= Instant::now()) => {
                 self.look_at_volumes().await
             }
@@ -164,7 +164,7 @@ impl Worker {
         }
     }
 
-    fn hear(&mut self, message: Message) {
+    async fn hear(&mut self, message: Message) {
         let now = Timestamp::now();
         match message {
             Message::Pod(pod) => {
@@ -179,7 +179,7 @@ impl Worker {
             }
             Message::Shutdown => self.known.shut_down(&self.pod, now),
             Message::Hurry => self.known.hurry(now),
-            Message::Ended { container, id, code } => self.ended(&container, &id, code),
+            Message::Ended { container, id, code } => self.ended(&container, &id, code).await,
             Message::Probe { container, id, probe, word } if self.is_current(&container, &id) => {
                 let notes = match word {
                     Word::Failed(text) => vec![unhealthy(&container, probe, &text)],
@@ -216,11 +216,12 @@ impl Worker {
         }
     }
 
-    fn ended(&mut self, container: &str, id: &str, code: i32) {
+    async fn ended(&mut self, container: &str, id: &str, code: i32) {
         if !self.is_current(container, id) {
             return;
         }
-        let Some(live) = self.live.remove(container) else { return };
+        let Some(mut live) = self.live.remove(container) else { return };
+        live.end_rest().await;
         let ended: Ended = live.ended(&self.node, &self.pod, container, code);
         // The next start says how a run ended that only the end of the node has ended.
         if !self.is_shut_down()

@@ -65,6 +65,7 @@ impl Registry {
         owners: Owners,
     ) -> Result<Content, Error> {
         let served = &target.served;
+        let version = meta(&object, "resourceVersion").to_owned();
         target.check_namespace(tx, meta(&object, "name"))?;
         name(tx, target, &mut object)?;
         check_definition(tx, target, meta(&object, "name"))?;
@@ -112,8 +113,10 @@ impl Registry {
             return Ok(Content::Stored(stored));
         }
         let mut shown = served.show(&stored);
+        // What is not stored gets none. One that came with the body, as it may with PUT, is left alone.
         if let Some(metadata) = metadata_mut(&mut shown) {
-            metadata.remove("resourceVersion");
+            let version = Some(version).filter(|version| !version.is_empty());
+            set(metadata, "resourceVersion", version.map(Value::from));
         }
         Ok(Content::Shown(shown))
     }

@@ -39,7 +39,8 @@ pub enum Policy {
 pub(super) enum Deleted {
     /// Its last content, and the version of its end.
     Gone(Arc<Object>, u64),
-    Stays(Arc<Object>),
+    /// What it is now, and the version that it had.
+    Stays(Arc<Object>, u64),
 }
 
 const KEPT_PODS: &str = "child pods are preserved by default when jobs are deleted; set \
@@ -58,7 +59,14 @@ impl Registry {
         let deleted =
             self.change(mode, move |registry, tx| registry.delete_in(tx, &target, &options));
         let body = match deleted.await? {
-            Deleted::Stays(object) => served.show(&object),
+            Deleted::Stays(object, before) => {
+                let mut shown = served.show(&object);
+                // Nobody ever gets the version that it would have had.
+                if mode == Mode::Try {
+                    shown["metadata"]["resourceVersion"] = before.to_string().into();
+                }
+                shown
+            }
             Deleted::Gone(object, version) if served.resource.delete_shows_object => {
                 let mut shown = served.show(&object);
                 if mode == Mode::Store {
@@ -111,6 +119,7 @@ impl Registry {
             return Err(Error::NotFound(target.subject()));
         };
         check_preconditions(target, &old, options)?;
+        let before = old.version();
         let mut new = old.to_value(&served.api_version, &served.resource.kind);
         if served.is("", "namespaces") {
             check_namespace(&target.name)?;
@@ -133,7 +142,7 @@ impl Registry {
             false => tx.put(&target.key(), new),
         };
         if !over {
-            return Ok(Deleted::Stays(last));
+            return Ok(Deleted::Stays(last, before));
         }
         let version = tx.remove(&target.key()).unwrap_or(last.version());
         Ok(Deleted::Gone(last, version))

@@ -45,6 +45,11 @@ pub async fn tend(registry: Arc<Registry>) {
     registry.tidy(registry.everything()).await;
     let mut sweep = Instant::now() + SWEEP;
     loop {
+        // Changes that never pause must not put it off.
+        if sweep <= Instant::now() {
+            registry.sweep_events().await;
+            sweep = Instant::now() + SWEEP;
+        }
         match timeout_at(sweep, cursor.next(None)).await {
             Ok(Ok(changes)) if changes.is_empty() => return,
             Ok(Ok(changes)) => {
@@ -56,10 +61,7 @@ pub async fn tend(registry: Arc<Registry>) {
                 cursor = registry.store.follow(registry.store.read().version());
                 registry.tidy(registry.everything()).await;
             }
-            Err(_) => {
-                registry.sweep_events().await;
-                sweep = Instant::now() + SWEEP;
-            }
+            Err(_) => {}
         }
     }
 }

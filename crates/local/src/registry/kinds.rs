@@ -84,6 +84,26 @@ impl Registry {
         refused.map_or(Ok(()), |cause| Err(Error::invalid(subject(), cause)))
     }
 
+    /// After validation.
+    pub(super) fn check_growth(
+        &self,
+        tx: &Transaction<'_>,
+        target: &Target,
+        object: &Value,
+        old: &Value,
+    ) -> Result<(), Error> {
+        let served = &target.served;
+        if !served.is("", "persistentvolumeclaims") || !target.subresource.is_empty() {
+            return Ok(());
+        }
+        let class = object.pointer("/spec/storageClassName").and_then(Value::as_str);
+        let class = class.and_then(|name| tx.get(&Key::new(&CLASSES.into(), "", name)));
+        let class = class.as_ref().map(|class| class.value());
+        let refused = builtin::refused_growth(object, old, class);
+        let subject = || served.subject(meta(object, "name"));
+        refused.map_or(Ok(()), |why| Err(Error::forbidden(subject(), why)))
+    }
+
     /// Before validation.
     pub(super) fn on_update(
         &self,

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use serde::{Deserialize, Serialize};
-
-use super::{Registry, Target, read::Selection};
+use super::{Registry, Target, read::Selection, token::Token};
 use crate::{
     error::{Cause, CauseReason, Error, Subject},
     store::Object,
@@ -36,36 +33,6 @@ pub struct Listed {
     pub remaining: Option<usize>,
 }
 
-/// Where a page begins, in a text that clients hand back.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Token {
-    v: String,
-    /// -1: at the newest state.
-    rv: i64,
-    start: String,
-}
-
-impl Token {
-    fn new(rv: i64, start: String) -> Self {
-        Self { v: "meta.k8s.io/v1".into(), rv, start }
-    }
-
-    fn print(&self) -> String {
-        URL_SAFE_NO_PAD.encode(serde_json::to_string(self).unwrap_or_default())
-    }
-
-    fn parse(text: &str) -> Result<Self, Error> {
-        let broken =
-            |why: &str| Error::BadRequest(format!("invalid continue token: {why}: {text:?}"));
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| broken("not base64"))?;
-        let token: Self = serde_json::from_slice(&bytes).map_err(|_| broken("not JSON"))?;
-        match &*token.v {
-            "meta.k8s.io/v1" => Ok(token),
-            _ => Err(broken("unknown version")),
-        }
-    }
-}
-
 /// Which state is listed.
 enum At {
     Newest,
@@ -86,17 +53,16 @@ impl Registry {
             text => Some(Token::parse(text)?),
         };
         check(options, token.is_some())?;
-        if let Some(version) = options.version {
+        // A token may be of another store, which has come further than this one.
+        let told = token.as_ref().and_then(Token::version);
+        if let Some(version) = told.or(options.version) {
             self.wait_for(version).await?;
         }
         let (limit, at) = match &token {
-            Some(token) => {
-                let at = u64::try_from(token.rv).map_or(At::Newest, At::Exactly);
-                (options.limit, at)
-            }
+            Some(_) => (options.limit, told.map_or(At::Newest, At::Exactly)),
             None => start(options),
         };
-        let after = token.map(|token| token.start).unwrap_or_default();
+        let after = token.map(|token| token.key(&target.prefix())).unwrap_or_default();
         self.page(target, options, limit, at, &after)
     }
 
@@ -118,7 +84,7 @@ impl Registry {
             }
             At::Exactly(version) => {
                 let all = state.list_at(resource, &prefix, version);
-                (version, all.map_err(|_| expired(after))?)
+                (version, all.map_err(|_| expired(after.strip_prefix(&*prefix).unwrap_or(after)))?)
             }
         };
         drop(state);
@@ -133,6 +99,7 @@ impl Registry {
         let rest = wanted.split_off(limit);
         // The least key that is greater than the last one's.
         let next = wanted.last().map(|(key, _)| format!("{key}\0")).unwrap_or_default();
+        let next = next.strip_prefix(&*prefix).unwrap_or(&next).to_owned();
         let rv = i64::try_from(version).unwrap_or(i64::MAX);
         Ok(Listed {
             objects: wanted.into_iter().map(|(_, object)| object).collect(),
@@ -202,20 +169,5 @@ fn all_forbidden(texts: &[&str]) -> Error {
     Error::Invalid {
         subject: Subject::new("meta.k8s.io", "ListOptions", ""),
         causes: texts.iter().map(cause).collect(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens_survive_their_text() {
-        let token = Token::new(7, "a/b\0".into());
-        assert_eq!(Token::parse(&token.print()).unwrap(), token);
-        for broken in ["", "%%%", "YWJj", &URL_SAFE_NO_PAD.encode(r#"{"v":"x","rv":1,"start":""}"#)]
-        {
-            assert!(matches!(Token::parse(broken), Err(Error::BadRequest(_))), "{broken}");
-        }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     builtin,
     crd::ScalePaths,
     error::{Cause, CauseReason, Error, Subject},
-    store::{Object, Transaction},
+    store::{Mode, Object, Transaction},
     types::{self, Typed},
 };
 
@@ -146,7 +146,10 @@ impl Registry {
         let before = Before::of(&target.served, old);
         self.update_in(tx, target, before, object, write, Owners::Applied, From::Put)?;
         let now = tx.get(&target.key()).unwrap_or_else(|| old.clone());
-        let (before, now) = (target.served.show(old), target.served.show(&now));
+        let (before, mut now) = (target.served.show(old), target.served.show(&now));
+        if write.mode == Mode::Try {
+            now["metadata"]["resourceVersion"] = old.version().to_string().into();
+        }
         let warnings = target.served.warnings(&now, Some(&before));
         Ok(Answer { warnings, ..Answer::of(show(target, &now)?) })
     }

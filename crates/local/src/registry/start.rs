@@ -8,7 +8,7 @@ use super::{Registry, Target, Validation, Write, create::Owners};
 use crate::{
     auth::User,
     error::Error,
-    store::{Key, Mode, Store, Transaction},
+    store::{Key, Mode, Object, State, Store, Transaction},
 };
 
 /// What the registry needs to be told.
@@ -26,6 +26,8 @@ pub(super) const NAMESPACES: [&str; 4] =
     ["default", "kube-system", "kube-public", "kube-node-lease"];
 /// The address of the API's own Service.
 const ADDRESS: &str = "127.96.0.1";
+/// Where it listens.
+const LISTENS: &str = "127.0.0.1";
 
 impl Registry {
     /// Adds what every cluster has, unless it is there.
@@ -52,7 +54,41 @@ impl Registry {
         for name in NAMESPACES {
             self.add(tx, "", "namespaces", "", json!({"metadata": {"name": name}}))?;
         }
-        self.add(tx, "", "services", "default", self.service())
+        self.add(tx, "", "services", "default", self.service())?;
+        self.publish(tx)
+    }
+
+    /// Says where the API itself answers. From one start to the next that may change.
+    fn publish(&self, tx: &mut Transaction<'_>) -> Result<(), Error> {
+        let Some(port) = self.settings.port else { return Ok(()) };
+        let published = [
+            ("", "services", "/spec/ports/0/targetPort", self.service()),
+            ("discovery.k8s.io", "endpointslices", "/ports/0/port", slice(port)),
+            ("", "endpoints", "/subsets/0/ports/0/port", endpoints(port)),
+        ];
+        for (group, plural, path, object) in published {
+            let key = Key::new(&format!("{group}/{plural}").into(), "default", "kubernetes");
+            if let Some(known) = tx.get(&key)
+                && known.value().pointer(path) != object.pointer(path)
+            {
+                match moved(&known, path, object.pointer(path)) {
+                    Some(moved) => drop(tx.put(&key, moved)),
+                    // Somebody has made something else of it.
+                    None => drop(tx.remove(&key)),
+                }
+            }
+            self.add(tx, group, plural, "default", object)?;
+        }
+        Ok(())
+    }
+
+    /// Whether it is told where the API answers, if it does.
+    pub(super) fn is_published(&self, state: &State) -> bool {
+        let known = |resource: &str| {
+            state.get(&Key::new(&resource.into(), "default", "kubernetes")).is_some()
+        };
+        let all = ["discovery.k8s.io/endpointslices", "/endpoints"];
+        self.settings.port.is_none() || all.into_iter().all(known)
     }
 
     pub(super) fn add(
@@ -101,6 +137,43 @@ impl Registry {
             },
         })
     }
+}
+
+/// The same object with another port, as API servers write it: who holds on to its uid is not left with
+/// one that is gone.
+fn moved(known: &Object, path: &str, port: Option<&Value>) -> Option<Value> {
+    let mut value = known.value().clone();
+    *value.pointer_mut(path)? = port?.clone();
+    if let Some(generation) = value.pointer_mut("/metadata/generation") {
+        *generation = json!(generation.as_i64().unwrap_or(0) + 1);
+    }
+    Some(value)
+}
+
+/// As API servers publish themselves.
+fn slice(port: u16) -> Value {
+    json!({
+        "metadata": {
+            "name": "kubernetes",
+            "labels": {"kubernetes.io/service-name": "kubernetes"},
+        },
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [LISTENS], "conditions": {"ready": true}}],
+        "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+    })
+}
+
+fn endpoints(port: u16) -> Value {
+    json!({
+        "metadata": {
+            "name": "kubernetes",
+            "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
+        },
+        "subsets": [{
+            "addresses": [{"ip": LISTENS}],
+            "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+        }],
+    })
 }
 
 /// The server itself, which may do everything.

@@ -168,6 +168,7 @@ impl Registry {
             return Ok(Content::Shown(before.shown));
         }
         self.check_address(tx, target, &new, Some(&before.shown))?;
+        self.check_growth(tx, target, &new, &before.shown)?;
         check_depth(&new)?;
         served.check_lists(&new)?;
         let stored = tx.put(&key, served.to_stored(new));

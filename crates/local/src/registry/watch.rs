@@ -146,6 +146,10 @@ impl Watch {
                     let events = changes.into_iter().filter_map(|change| self.event(change));
                     let events: Vec<_> = events.collect();
                     self.ready.extend(events);
+                    // Where something changes all the time, the clock would never be looked at.
+                    if Instant::now() >= wake {
+                        self.on_time();
+                    }
                 }
                 Ok(Err(expired)) => {
                     self.over = true;

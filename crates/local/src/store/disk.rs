@@ -3,18 +3,22 @@
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io,
+    ops::RangeInclusive,
     os::unix::fs::OpenOptionsExt,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use redb::{
-    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,
+    Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition,
     backends::InMemoryBackend,
 };
 
-use super::{Change, Error, Key, Object, State};
+use super::{Change, Error, Key, Object, State, mark::Mark, overlay::Overlay};
 
 /// `<group>/<plural>` NUL `<namespace>/<name>` to the version and the object without it.
 const OBJECTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("objects");
@@ -27,8 +31,30 @@ const KNOWN_FORMAT: u64 = 1;
 /// Bytes of pages that are kept. All objects are in memory anyway and are read once only.
 const CACHE: usize = 4 << 20;
 
+/// How far redb says that a repair is when it is about to undo the last change, and only then.
+const UNDOING: RangeInclusive<f64> = 0.2..=0.4;
+
 pub(super) struct Disk {
     database: Database,
+    /// How far it has come; none in memory.
+    mark: Option<Mark>,
+}
+
+/// What a file holds.
+pub(super) struct Found {
+    pub(super) state: State,
+    /// Whether a change after this state could not be read.
+    pub(super) is_undone: bool,
+    pub(super) lost: Option<Lost>,
+}
+
+/// Changes that had been stored and are no longer there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lost {
+    /// The last version that was stored.
+    pub(super) was: u64,
+    /// The last one that is left.
+    pub(super) is: u64,
 }
 
 impl Disk {
@@ -36,20 +62,32 @@ impl Disk {
     ///
     /// It is first read without being opened for writing: redb writes to what it opens, and a file that
     /// is damaged or newer than this program is to stay as it is.
-    pub(super) fn open(path: &Path) -> Result<(Self, State), Error> {
-        if is_absent(path) {
+    pub(super) fn open(path: &Path) -> Result<(Self, Found), Error> {
+        let is_new = is_absent(path);
+        if is_new {
             guarded(path, || create(path))?;
         }
-        let state = guarded(path, || peek(path))?;
+        let mut found = guarded(path, || peek(path))?;
         let disk = guarded(path, || Self::open_for_writing(path))?;
-        Ok((disk, state))
+        if let Some(mark) = &disk.mark {
+            let is = found.state.version();
+            match mark.version().filter(|was| *was > is && !is_new) {
+                // Clients know versions up to that one, which must not stand for something else now.
+                Some(was) => {
+                    found.lost = Some(Lost { was, is });
+                    found.state.go_on_after(was);
+                }
+                None => mark.note(is),
+            }
+        }
+        Ok((disk, found))
     }
 
     fn open_for_writing(path: &Path) -> Result<Self, Error> {
         let file = OpenOptions::new().read(true).write(true).open(path);
         let file = file.map_err(|source| cannot_create(path, source))?;
         let database = builder().create_file(file).map_err(|error| cannot_open(path, error))?;
-        Ok(Self { database })
+        Ok(Self { database, mark: Some(Mark::open(path)) })
     }
 
     /// The file after a commit has failed, with the objects that are known to be stored. Part of what
@@ -59,7 +97,8 @@ impl Disk {
         // redb panics over some of the files that it has not finished.
         let opened = catch_unwind(AssertUnwindSafe(|| builder().create_file(file)));
         let damaged = || redb::Error::Corrupted("it cannot be opened again".into());
-        let disk = Self { database: opened.map_err(|_| damaged())?? };
+        let database = opened.map_err(|_| damaged())??;
+        let disk = Self { database, mark: Some(Mark::open(path)) };
         if disk.version()? != known.version() {
             disk.rewrite(known)?;
         }
@@ -95,7 +134,7 @@ impl Disk {
     pub(super) fn in_memory() -> Result<Self, Error> {
         let database = builder().create_with_backend(InMemoryBackend::new());
         let database = database.map_err(|error| Error::Read(Box::new(error.into())))?;
-        Ok(Self { database })
+        Ok(Self { database, mark: None })
     }
 
     pub(super) fn load(&self) -> Result<State, Error> {
@@ -123,7 +162,11 @@ impl Disk {
             meta.insert(FORMAT, KNOWN_FORMAT)?;
             meta.insert(VERSION, last.version)?;
         }
-        Ok(write.commit()?)
+        write.commit()?;
+        if let Some(mark) = &self.mark {
+            mark.note(last.version);
+        }
+        Ok(())
     }
 }
 
@@ -191,26 +234,32 @@ fn found(database: &Database) -> Result<(), redb::Error> {
     Ok(write.commit()?)
 }
 
-/// What is in the file. Nothing is written to it, even if its last user did not come to close it:
-/// then a copy in memory is mended and read.
-fn peek(path: &Path) -> Result<State, Error> {
-    match builder().open_read_only(path) {
-        Ok(database) => load(&database),
-        Err(DatabaseError::RepairAborted) => {
-            let copy = copy(path).map_err(|source| cannot_create(path, source))?;
-            let database = builder().create_with_backend(copy);
-            load(&database.map_err(|error| cannot_open(path, error))?)
+/// What is in the file, which is checked to be what was written: redb believes a file that was closed.
+/// Nothing is written to it. If its last user did not come to close it, it is mended in memory. Then a
+/// last change that is not whole is undone: whether it was ever finished cannot be told.
+fn peek(path: &Path) -> Result<Found, Error> {
+    let failed = |error| cannot_open(path, error);
+    // Held to the end, so that nobody changes it meanwhile.
+    let closed = match builder().open_read_only(path) {
+        Ok(closed) => Some(closed),
+        Err(DatabaseError::RepairAborted) => None,
+        Err(error) => return Err(failed(error)),
+    };
+    let overlay = Overlay::open(path).map_err(|source| cannot_create(path, source))?;
+    let is_undone = Arc::new(AtomicBool::new(false));
+    let undone = is_undone.clone();
+    let mut builder = builder();
+    builder.set_repair_callback(move |repair| {
+        if UNDOING.contains(&repair.progress()) {
+            undone.store(true, Ordering::Relaxed);
         }
-        Err(error) => Err(cannot_open(path, error)),
+    });
+    let mut database = builder.create_with_backend(overlay).map_err(failed)?;
+    if closed.is_some() && !database.check_integrity().map_err(failed)? {
+        return Err(Error::Damaged { path: path.display().to_string() });
     }
-}
-
-fn copy(path: &Path) -> io::Result<InMemoryBackend> {
-    let bytes = fs::read(path)?;
-    let memory = InMemoryBackend::new();
-    memory.set_len(bytes.len() as u64)?;
-    memory.write(0, &bytes)?;
-    Ok(memory)
+    let is_undone = is_undone.load(Ordering::Relaxed);
+    Ok(Found { state: load(&database)?, is_undone, lost: None })
 }
 
 fn cannot_create(path: &Path, source: io::Error) -> Error {

@@ -41,6 +41,12 @@ impl State {
         self.version
     }
 
+    /// Later changes have versions above this one, and nothing before it is remembered.
+    pub(super) fn go_on_after(&mut self, version: u64) {
+        self.version = version.saturating_add(1);
+        self.history = History::new(self.version);
+    }
+
     /// The version of the last change to any object of the resource since the start.
     pub fn changed(&self, resource: &str) -> u64 {
         self.changed.get(resource).copied().unwrap_or_default()

@@ -91,7 +91,11 @@ impl Writer {
                 waiting.push(job);
             }
             let (changes, replies) = self.stage(waiting);
-            match self.commit(&changes) {
+            // redb panics over some of what it finds in a file. A writer that ended by that would leave
+            // a store that looks alive.
+            let committed = catch_unwind(AssertUnwindSafe(|| self.commit(&changes)));
+            let panicked = |_| Err(redb::Error::Corrupted("a commit failed inside".into()));
+            match committed.unwrap_or_else(panicked) {
                 Ok(()) => {}
                 Err(error) if self.path.is_some() && disk::is_full(&error) => {
                     tracing::warn!(%error, "changes are refused until there is room");

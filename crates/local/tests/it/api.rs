@@ -80,7 +80,11 @@ impl Api {
     }
 
     pub(crate) async fn with(store: Store, access: Access) -> Self {
-        let settings = Settings { root_certificate: "PEM".into(), ..Settings::default() };
+        Self::start(store, access, Settings::default()).await
+    }
+
+    pub(crate) async fn start(store: Store, access: Access, settings: Settings) -> Self {
+        let settings = Settings { root_certificate: "PEM".into(), ..settings };
         let registry = Registry::start(store, settings).await.unwrap();
         tokio::spawn(tend(registry.clone()));
         let server = Server::new(registry, access);

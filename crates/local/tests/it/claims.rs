@@ -1,5 +1,6 @@
-use std::path::Path;
+use std::{fs::Permissions, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
+use rustix::process::geteuid;
 use serde_json::{Value, json};
 use windlass_local::controllers::Settings;
 
@@ -42,6 +43,11 @@ async fn a_claim_is_bound_to_a_directory_that_goes_with_it() {
     assert_eq!(held["spec"]["local"]["path"], *directory.to_str().unwrap());
     assert!(directory.is_dir());
     std::fs::write(directory.join("weights"), "x").unwrap();
+    // As some programs leave their caches.
+    let closed = directory.join("cache/of/models");
+    std::fs::create_dir_all(&closed).unwrap();
+    std::fs::write(closed.join("index"), "x").unwrap();
+    std::fs::set_permissions(&closed, Permissions::from_mode(0o500)).unwrap();
 
     // While a pod holds it, nothing goes.
     let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]);
@@ -55,6 +61,23 @@ async fn a_claim_is_bound_to_a_directory_that_goes_with_it() {
     cluster.api.until_gone(&path).await;
     cluster.api.until_gone(&volume).await;
     assert!(!directory.exists());
+}
+
+/// To root nothing is closed, unless it is without the right to pass over everything.
+#[test]
+fn the_directory_of_a_claim_goes_although_parts_of_it_are_closed() {
+    if !geteuid().is_root() {
+        // To anybody else they are in any case.
+        return;
+    }
+    let said = Command::new("setpriv")
+        .args(["--inh-caps=-all", "--bounding-set=-dac_override,-dac_read_search"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "claims::a_claim_is_bound_to_a_directory_that_goes_with_it"])
+        .output()
+        .unwrap();
+    let text = [said.stdout, said.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(text[0].contains("running 1 test") && said.status.success(), "{text:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -100,4 +123,33 @@ async fn a_directory_that_cannot_be_made_is_told() {
     assert_eq!(event["type"], "Warning");
     std::fs::remove_file(&blocked).unwrap();
     cluster.api.until(&format!("{CLAIMS}/c"), |a| a.body["status"]["phase"] == "Bound").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_grows_where_its_class_lets_it() {
+    let home = tempfile::tempdir().unwrap();
+    let cluster = Controlled::new(settings(home.path())).await;
+    let class = json!({"metadata": {"name": "grows"}, "provisioner": "windlass.dev/local",
+        "allowVolumeExpansion": true});
+    cluster.api.post("/apis/storage.k8s.io/v1/storageclasses", class).await.is(201);
+    let larger = json!({"spec": {"resources": {"requests": {"storage": "5Gi"}}}});
+    for (name, class, may) in [("a", "local", false), ("b", "grows", true)] {
+        let mut claim = claim(json!({"storageClassName": class}));
+        claim["metadata"]["name"] = json!(name);
+        cluster.api.post(CLAIMS, claim).await.is(201);
+        let path = format!("{CLAIMS}/{name}");
+        let bound = cluster.api.until(&path, |a| a.body["status"]["phase"] == "Bound").await.body;
+        let asked = cluster.api.merge(&path, larger.clone()).await;
+        if !may {
+            let want = "persistentvolumeclaims \"a\" is forbidden: only dynamically provisioned pvc \
+                        can be resized and the storageclass that provisions the pvc must support resize";
+            assert_eq!(asked.is(403).body["message"], want);
+            continue;
+        }
+        asked.is(200);
+        let grown = |a: &crate::api::Answer| a.body["status"]["capacity"]["storage"] == "5Gi";
+        cluster.api.until(&path, grown).await;
+        let volume = format!("{VOLUMES}/{}", bound["spec"]["volumeName"].as_str().unwrap());
+        assert_eq!(cluster.api.get(&volume).await.body["spec"]["capacity"]["storage"], "5Gi");
+    }
 }

@@ -1,7 +1,15 @@
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use tokio::time;
+use windlass_local::store::Store;
 
 use crate::{
-    api::{Answer, Api, CONFIG_MAPS, config_map},
+    api::{Answer, Api, CONFIG_MAPS, Watch, config_map},
     objects::deployment,
 };
 
@@ -280,4 +288,56 @@ async fn what_every_namespace_has_comes_back() {
     api.delete("/api/v1/namespaces/n").await.is(200);
     api.until_gone("/api/v1/namespaces/n").await;
     api.get(roots).await.is(404);
+}
+
+const EVENTS: &str = "/api/v1/namespaces/default/events";
+
+/// The next event of a watch, once the time has come at which old ones are looked for.
+async fn after_a_sweep(watch: &mut Watch) -> (String, String, u64) {
+    for _ in 0..100 {
+        time::pause();
+        time::advance(Duration::from_secs(61)).await;
+        time::resume();
+        // Whoever looks for them may not have been waiting yet.
+        if let Ok(event) = time::timeout(Duration::from_millis(100), watch.event()).await {
+            return event;
+        }
+    }
+    panic!("nothing happens")
+}
+
+#[tokio::test]
+async fn events_are_kept_for_an_hour_after_they_last_happened() {
+    let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    let now = Arc::new(Mutex::new(start));
+    let clock = now.clone();
+    let store = Store::in_memory(Arc::new(move || *clock.lock().unwrap())).unwrap();
+    let api = Api::on(store).await;
+    let at = |minutes| start + SignedDuration::from_mins(minutes);
+    let event = |name: &str| json!({"metadata": {"name": name}, "involvedObject": {"namespace": "default"}});
+    for (minutes, name) in [(0, "first"), (0, "again"), (30, "second"), (60, "third")] {
+        *now.lock().unwrap() = at(minutes);
+        api.post(EVENTS, event(name)).await.is(201);
+    }
+    let again = json!({"lastTimestamp": at(60).to_string(), "count": 2});
+    api.merge(&format!("{EVENTS}/again"), again).await.is(200);
+    let version = api.get(EVENTS).await.version();
+    let path = format!("{EVENTS}?watch=true&resourceVersion={version}&timeoutSeconds=100000");
+    let mut watch = api.watch(&path).await;
+    for (minutes, gone, left) in [
+        (61, &["first"][..], &["again", "second", "third"][..]),
+        (91, &["second"], &["again", "third"]),
+        (121, &["again", "third"], &[]),
+    ] {
+        *now.lock().unwrap() = at(minutes);
+        for name in gone {
+            let (kind, of, _) = after_a_sweep(&mut watch).await;
+            assert_eq!((&*kind, &*of), ("DELETED", *name), "after {minutes} minutes");
+        }
+        let list = api.get(EVENTS).await.is(200);
+        let found = list.body["items"].as_array().unwrap().iter();
+        let found: Vec<_> =
+            found.map(|event| event["metadata"]["name"].as_str().unwrap()).collect();
+        assert_eq!(found, left, "after {minutes} minutes");
+    }
 }

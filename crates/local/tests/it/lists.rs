@@ -1,4 +1,6 @@
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::json;
+use windlass_local::store::{Key, Mode};
 
 use crate::api::{Answer, Api};
 
@@ -39,6 +41,70 @@ async fn pages_show_one_state() {
     with("resourceVersion=0").await.is(200);
     with("resourceVersionMatch=Exact").await.fails(422, "Invalid");
     api.get(&format!("{SECRETS}?continue=x")).await.fails(400, "BadRequest");
+}
+
+/// A page that begins with this key at this version.
+fn page(version: i64, start: &str) -> String {
+    let token = json!({"v": "meta.k8s.io/v1", "rv": version, "start": start});
+    format!("{SECRETS}?limit=2&continue={}", URL_SAFE_NO_PAD.encode(token.to_string()))
+}
+
+/// An earlier store may have come further than this one.
+#[tokio::test]
+async fn a_page_of_another_store_is_none_of_this_one() {
+    let api = with_eight().await;
+    let now = i64::try_from(api.get(SECRETS).await.version()).unwrap();
+    assert_eq!(names(&api.get(&page(now, "n2\0")).await.is(200)), ["n3", "n4"]);
+    let ahead = api.get(&page(now + 1000, "n2\0")).await.fails(504, "Timeout");
+    let want = format!("Timeout: Too large resource version: {}, current: {now}", now + 1000);
+    assert_eq!(ahead.message(), want);
+    assert_eq!(ahead.body["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
+    // One that is only just ahead is waited for.
+    let made = async {
+        api.post(SECRETS, json!({"metadata": {"name": "n9"}})).await.is(201);
+    };
+    let next = page(now + 1, "n7\0");
+    let (page_of_next, ()) = tokio::join!(api.get(&next), made);
+    assert_eq!(names(&page_of_next.is(200)), ["n9"]);
+    for (version, start) in [(0, "n2\0"), (now, "")] {
+        let refused = api.get(&page(version, start)).await.fails(400, "BadRequest");
+        assert!(refused.message().starts_with("invalid continue token: "), "{}", refused.text);
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_is_too_old_comes_with_a_way_to_go_on() {
+    let api = with_eight().await;
+    let first = api.get(&format!("{SECRETS}?limit=2")).await.is(200);
+    let token = first.body["metadata"]["continue"].as_str().unwrap().to_owned();
+    api.delete(&format!("{SECRETS}/n3")).await.is(200);
+    // More than the history has room for.
+    for _ in 0..17 {
+        let large = json!({"metadata": {"uid": "u"}, "data": {"k": "x".repeat(4 << 20)}});
+        let key = Key::new(&"/configmaps".into(), "default", "large");
+        let store = api.server.registry().store();
+        let put = store.write(Mode::Store, move |tx| Ok::<_, ()>(tx.put(&key, large)));
+        put.await.unwrap().unwrap();
+    }
+    let old = api.get(&format!("{SECRETS}?limit=2&continue={token}")).await.fails(410, "Expired");
+    let want = "The provided continue parameter is too old to display a consistent list result. ";
+    assert!(old.message().starts_with(want), "{}", old.text);
+    let fresh = old.body["metadata"]["continue"].as_str().unwrap();
+    let decoded = URL_SAFE_NO_PAD.decode(fresh).unwrap();
+    let decoded: serde_json::Value = serde_json::from_slice(&decoded).unwrap();
+    assert_eq!(decoded, json!({"v": "meta.k8s.io/v1", "rv": -1, "start": "n1\0"}));
+    let newest = api.get(SECRETS).await.version();
+    let rest = api.get(&format!("{SECRETS}?limit=2&continue={fresh}")).await.is(200);
+    assert_eq!((names(&rest), rest.version()), (vec!["n2", "n4"], newest));
+    assert_eq!(rest.body["metadata"]["remainingItemCount"], 3);
+    // From here on it is one state again.
+    let token = rest.body["metadata"]["continue"].as_str().unwrap();
+    let last = api.get(&format!("{SECRETS}?continue={token}")).await.is(200);
+    assert_eq!((names(&last), last.version()), (vec!["n5", "n6", "n7"], newest));
+    let exact = format!("{SECRETS}?resourceVersion=2&resourceVersionMatch=Exact");
+    let old = api.get(&exact).await.fails(410, "Expired");
+    assert_eq!(old.message(), "The resourceVersion for the provided list is too old.");
+    assert_eq!(old.body["metadata"], json!({}));
 }
 
 #[tokio::test]

@@ -1,5 +1,8 @@
+use std::{collections::BTreeSet, sync::Arc};
+
+use jiff::Timestamp;
 use serde_json::{Value, json};
-use windlass_local::controllers::Settings;
+use windlass_local::{controllers::Settings, http::Access, registry, store::Store};
 
 use crate::{
     api::Api,
@@ -89,4 +92,37 @@ async fn endpoints_whose_service_went_while_nobody_looked_go_too() {
     let cluster = Controlled::on(api, Settings::default());
     cluster.api.until_gone(&format!("{all}/left")).await;
     cluster.api.get(&format!("{all}/foreign")).await.is(200);
+}
+
+#[tokio::test]
+async fn the_api_says_where_it_answers_itself() {
+    let store = Store::in_memory(Arc::new(Timestamp::now)).unwrap();
+    let slice = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes";
+    let endpoints = "/api/v1/namespaces/default/endpoints/kubernetes";
+    let mut uids = BTreeSet::new();
+    // Another start may have another port.
+    for port in [4711, 4712] {
+        let settings = registry::Settings { port: Some(port), ..Default::default() };
+        let api = Api::start(store.clone(), Access::default(), settings).await;
+        let ports = json!([{"name": "https", "port": port, "protocol": "TCP"}]);
+        let found = api.get(slice).await.is(200).body;
+        assert_eq!(found["ports"], ports);
+        assert_eq!(found["addressType"], "IPv4");
+        let ready = json!([{"addresses": ["127.0.0.1"], "conditions": {"ready": true}}]);
+        assert_eq!(found["endpoints"], ready);
+        let labels = json!({"kubernetes.io/service-name": "kubernetes"});
+        assert_eq!(found["metadata"]["labels"], labels);
+        let older = api.get(endpoints).await.is(200).body;
+        let subsets = json!([{"addresses": [{"ip": "127.0.0.1"}], "ports": ports}]);
+        assert_eq!(older["subsets"], subsets);
+        let service = api.get("/api/v1/namespaces/default/services/kubernetes").await.is(200).body;
+        assert_eq!(service["spec"]["ports"][0]["targetPort"], port);
+        assert_eq!(service["spec"]["clusterIP"], "127.96.0.1");
+        uids.extend([&service, &older].map(|object| object["metadata"]["uid"].to_string()));
+        assert_eq!(uids.len(), 2, "they are the same as before: {uids:?}");
+        // What somebody deletes comes back.
+        api.delete(slice).await.is(200);
+        let old = &found["metadata"]["uid"];
+        api.until(slice, |now| now.status == 200 && now.body["metadata"]["uid"] != *old).await;
+    }
 }

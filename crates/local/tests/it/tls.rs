@@ -2,6 +2,7 @@ use std::{future::poll_fn, sync::Arc, time::Duration};
 
 use http::Request;
 use jiff::Timestamp;
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -81,6 +82,12 @@ impl Served {
              Connection: close\r\n\r\n"
         ))
         .await
+    }
+
+    /// The beginning of a request over HTTP/1.1.
+    fn head(&self, request: &str, token: &str) -> String {
+        let host = self.host();
+        format!("{request} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n")
     }
 
     fn host(&self) -> String {
@@ -177,8 +184,47 @@ async fn what_is_no_http_is_refused() {
     assert_eq!(served.ask(&host, &served.token).await, 200);
 }
 
+/// Code and body of the next answer over HTTP/1.1.
+async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> Option<(u16, Vec<u8>)> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.ok()?);
+    }
+    let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+    let code = head.split(' ').nth(1)?.parse().ok()?;
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "))?;
+    let mut body = vec![0; length.parse().ok()?];
+    stream.read_exact(&mut body).await.ok()?;
+    Some((code, body))
+}
+
+const BLANKS: &[u8] = &[b' '; 1 << 16];
+
+/// Sends this many blanks over HTTP/1.1 without a look at what comes back, unless that was ended early,
+/// and only then reads the answer.
+async fn send_blanks_first(
+    stream: &mut TlsStream<TcpStream>,
+    head: &str,
+    size: usize,
+) -> Option<(u16, Vec<u8>)> {
+    let head = format!("{head}Content-Type: application/json\r\nContent-Length: {size}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.ok()?;
+    let mut left = size;
+    while left > 0 {
+        let some = left.min(BLANKS.len());
+        stream.write_all(&BLANKS[..some]).await.ok()?;
+        left -= some;
+    }
+    answer(stream).await
+}
+
 /// Sends this many blanks over HTTP/2; the answer, unless sending was ended early.
-async fn send_blanks(served: &Served, path: &str, token: &str, size: usize) -> Option<u16> {
+async fn send_blanks(
+    served: &Served,
+    path: &str,
+    token: &str,
+    size: usize,
+) -> Option<(u16, Vec<u8>)> {
     let stream = served.connect_as(&[b"h2"]).await;
     let (sender, connection) = h2::client::handshake(stream).await.unwrap();
     tokio::spawn(connection);
@@ -195,22 +241,98 @@ async fn send_blanks(served: &Served, path: &str, token: &str, size: usize) -> O
         left -= room;
         body.send_data(vec![b' '; room].into(), left == 0).ok()?;
     }
-    Some(answer.await.unwrap().status().as_u16())
+    let (head, mut body) = answer.await.unwrap().into_parts();
+    let mut said = Vec::new();
+    while let Some(bytes) = body.data().await {
+        said.extend_from_slice(&bytes.unwrap());
+    }
+    Some((head.status.as_u16(), said))
+}
+
+/// What is said to those who send more than is taken, or what they may not.
+fn refusals(served: &Served) -> [(&'static str, String, u16, Vec<u8>); 3] {
+    let status = |code: u16, reason: &str, message: &str| {
+        json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": message, "reason": reason, "code": code,
+        })
+        .to_string()
+        .into_bytes()
+    };
+    let (admin, namespaces) = (served.token.clone(), "/api/v1/namespaces");
+    let large = "Request entity too large: limit is 3145728";
+    [
+        (namespaces, admin.clone(), 413, status(413, "RequestEntityTooLarge", large)),
+        (namespaces, "wrong".into(), 401, status(401, "Unauthorized", "Unauthorized")),
+        ("/nothing", admin, 404, b"404 page not found\n".to_vec()),
+    ]
+}
+
+fn same(found: &[u8], want: &[u8]) -> bool {
+    let value = |bytes| serde_json::from_slice::<Value>(bytes).ok();
+    found == want || (value(found).is_some() && value(found) == value(want))
 }
 
 #[tokio::test]
 async fn whoever_still_sends_over_http2_gets_the_answer() {
     let served = Served::start().await;
-    for (path, token, want) in [
-        ("/api/v1/namespaces", &*served.token, 413),
-        ("/api/v1/namespaces", "wrong", 401),
-        ("/nothing", &served.token, 404),
-    ] {
-        assert_eq!(send_blanks(&served, path, token, 10 << 20).await, Some(want), "{path}");
+    for (path, token, want, body) in refusals(&served) {
+        let (code, said) = send_blanks(&served, path, &token, 10 << 20).await.unwrap();
+        assert_eq!(code, want, "{path}");
+        assert!(same(&said, &body), "{}", String::from_utf8_lossy(&said));
     }
     // There is an end to patience.
     let endless = send_blanks(&served, "/nothing", &served.token, 100 << 20).await;
     assert_eq!(endless, None);
+}
+
+#[tokio::test]
+async fn whoever_still_sends_over_http1_gets_the_answer() {
+    let served = Served::start().await;
+    let mut stream = served.connect().await;
+    for (path, token, want, body) in refusals(&served) {
+        let head = served.head(&format!("POST {path}"), &token);
+        let answered = send_blanks_first(&mut stream, &head, 10 << 20).await;
+        let (code, said) = answered.unwrap_or_else(|| panic!("{path}: no answer"));
+        assert_eq!(code, want, "{path}");
+        assert!(same(&said, &body), "{}", String::from_utf8_lossy(&said));
+    }
+    // The connection is as good as before.
+    let head = served.head("GET /version", &served.token);
+    stream.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
+    assert_eq!(answer(&mut stream).await.unwrap().0, 200);
+    // There is an end to patience.
+    let head = served.head("POST /nothing", &served.token);
+    assert_eq!(send_blanks_first(&mut stream, &head, 100 << 20).await, None);
+}
+
+/// As many answers as do not fit into the buffers of a connection.
+const UNREAD: usize = 200;
+
+#[tokio::test]
+async fn connections_of_those_who_do_not_read_are_closed() {
+    let served = Served::start().await;
+    let head = served.head("GET /openapi/v3/apis/apps/v1", &served.token);
+    let mut reading = served.connect().await;
+    let mut idle = served.connect().await;
+    for stream in [&mut reading, &mut idle] {
+        stream.write_all(format!("{head}\r\n").repeat(UNREAD).as_bytes()).await.unwrap();
+    }
+    for at in 0..UNREAD {
+        let (code, body) = answer(&mut reading).await.unwrap();
+        assert!(code == 200 && body.len() > 100_000, "{at}: {} bytes", body.len());
+    }
+    time::pause();
+    // Which passes only while everybody waits.
+    let waited = timeout(Duration::from_secs(600), std::future::pending::<()>()).await;
+    assert!(waited.is_err());
+    time::resume();
+    let mut read = 0;
+    while answer(&mut idle).await.is_some() {
+        read += 1;
+    }
+    assert!(read < UNREAD, "it was still there after {read} answers");
+    assert_eq!(served.ask(&served.host(), &served.token).await, 200);
 }
 
 #[tokio::test]

@@ -185,6 +185,23 @@ async fn a_watch_ends_when_it_is_to() {
 }
 
 #[tokio::test]
+async fn a_watch_of_what_always_changes_ends_too() {
+    let api = Api::new().await;
+    let made = api.post(CONFIG_MAPS, config_map("a", json!({}))).await.version();
+    let query = format!("watch=1&resourceVersion={made}&timeoutSeconds=1");
+    let mut watch = api.watch(&format!("{CONFIG_MAPS}?{query}&allowWatchBookmarks=true")).await;
+    let (opened, mut bookmarks) = (Instant::now(), 0);
+    for at in 0.. {
+        let data = json!({"data": {"k": at.to_string()}});
+        api.merge(&format!("{CONFIG_MAPS}/a"), data).await.is(200);
+        let Some(event) = watch.next().await else { break };
+        bookmarks += usize::from(event["type"] == "BOOKMARK");
+        assert!(opened.elapsed().as_secs() < 8, "it goes on");
+    }
+    assert_eq!(bookmarks, 1);
+}
+
+#[tokio::test]
 async fn a_restart_ends_old_watches() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store.redb");

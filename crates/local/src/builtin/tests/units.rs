@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use super::{create, printed_causes, read};
 use crate::builtin::{
-    Context, Error, RESOURCES, UNSUPPORTED, default, on_create, quantity::Quantity, resource, time,
-    validate,
+    Context, Error, RESOURCES, default, on_create, quantity::Quantity, resource, time, validate,
 };
 
 #[test]
@@ -99,23 +98,6 @@ fn pods_need_their_account() {
         error.to_string(),
         "error looking up service account a/nosa: serviceaccount \"nosa\" not found"
     );
-}
-
-#[test]
-fn fields_without_effect_are_refused() {
-    for row in UNSUPPORTED {
-        let kind = RESOURCES.iter().find(|res| res.group == row.group && res.kind == row.kind);
-        let kind = kind.expect("the table names served kinds");
-        let mut object = json!({ "metadata": { "name": "x" }, "spec": {} });
-        let path = format!("/{}", row.field.replace('.', "/"));
-        let (parent, name) = path.rsplit_once('/').expect("a field has a parent");
-        let parent = object.pointer_mut(parent).expect("it is there");
-        parent[name] = row.value.map_or_else(|| json!({ "rules": [] }), Value::from);
-        let causes = printed_causes(&validate(kind, &object, None));
-        let want =
-            format!("FieldValueForbidden {}: Forbidden: not supported on a local node", row.field);
-        assert!(causes.contains(&want), "{row:?} {causes:#?}");
-    }
 }
 
 #[test]

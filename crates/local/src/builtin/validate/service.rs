@@ -79,12 +79,7 @@ fn port(port: &Value, path: &Path, causes: &mut Causes) {
             container::port(number, &path.child("targetPort"), causes);
         }
     }
-    let protocol = text(port, &["appProtocol"]);
-    if !protocol.is_empty() {
-        for problem in names::qualified(protocol) {
-            causes.invalid(&path.child("appProtocol"), protocol, &problem);
-        }
-    }
+    optional(port, "appProtocol", names::qualified, path, causes);
 }
 
 fn numbers(list: &[Value], kind: &str, path: &Path, causes: &mut Causes) {
@@ -285,6 +280,80 @@ pub(super) fn endpoint_slice(object: &Value, old: Option<&Value>, causes: &mut C
     }
     if let Some(old) = old {
         immutable(object, old, &["addressType"], causes);
+    }
+}
+
+pub(super) fn endpoints(object: &Value, causes: &mut Causes) {
+    for (index, subset) in items(object, &["subsets"]).iter().enumerate() {
+        let path = Path::new("subsets").index(index);
+        let lists = ["addresses", "notReadyAddresses"];
+        if lists.iter().all(|list| items(subset, &[*list]).is_empty()) {
+            causes.required(&path, "must specify `addresses` or `notReadyAddresses`");
+        }
+        for list in lists {
+            for (index, address) in items(subset, &[list]).iter().enumerate() {
+                endpoint_address(address, &path.child(list).index(index), causes);
+            }
+        }
+        let ports = items(subset, &["ports"]);
+        for (index, port) in ports.iter().enumerate() {
+            endpoint_port(port, ports.len() > 1, &path.child("ports").index(index), causes);
+        }
+    }
+}
+
+fn endpoint_address(value: &Value, path: &Path, causes: &mut Causes) {
+    let ip = text(value, &["ip"]);
+    address(ip, &path.child("ip"), causes);
+    optional(value, "hostname", names::label, path, causes);
+    optional(value, "nodeName", names::subdomain, path, causes);
+    // Kubernetes says it of what is no address, too.
+    let problem = ip.parse().map_or(Some("must be a valid IP address"), special);
+    if let Some(problem) = problem {
+        causes.invalid(&path.child("ip"), ip, problem);
+    }
+}
+
+/// What no endpoint may have. Loopback addresses are let through: on a local node every pod has one.
+fn special(ip: IpAddr) -> Option<&'static str> {
+    let (links, groups) = match ip {
+        IpAddr::V4(ip) => (ip.is_link_local(), matches!(ip.octets(), [224, 0, 0, _])),
+        IpAddr::V6(ip) => (ip.is_unicast_link_local(), ip.segments()[0] & 0xff0f == 0xff02),
+    };
+    match ip {
+        ip if ip.is_unspecified() => Some("may not be unspecified (0.0.0.0)"),
+        _ if links => Some("may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+        _ if groups => {
+            Some("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+        }
+        _ => None,
+    }
+}
+
+fn endpoint_port(port: &Value, needs_name: bool, path: &Path, causes: &mut Causes) {
+    if needs_name && text(port, &["name"]).is_empty() {
+        causes.required(&path.child("name"), "");
+    }
+    optional(port, "name", names::label, path, causes);
+    let number = integer(port, &["port"]).unwrap_or_default();
+    container::port(number, &path.child("port"), causes);
+    container::one_of(port, "protocol", PROTOCOLS, path, causes);
+    optional(port, "appProtocol", names::qualified, path, causes);
+}
+
+/// A field that has to be right where it is set.
+fn optional(
+    object: &Value,
+    field: &str,
+    check: fn(&str) -> Vec<String>,
+    path: &Path,
+    causes: &mut Causes,
+) {
+    let value = text(object, &[field]);
+    if !value.is_empty() {
+        for problem in check(value) {
+            causes.invalid(&path.child(field), value, &problem);
+        }
     }
 }
 

@@ -77,6 +77,28 @@ fn claim_update(object: &Value, old: &Value, path: &Path, causes: &mut Causes) {
     }
 }
 
+/// Why the claim may not grow, in the words of the admission plugin that looks at it after all else.
+pub(crate) fn refused_growth(
+    claim: &Value,
+    old: &Value,
+    class: Option<&Value>,
+) -> Option<&'static str> {
+    let grows = amount(claim) > amount(old);
+    let name = |claim| text(claim, &["spec", "storageClassName"]);
+    let may = !name(old).is_empty()
+        && name(old) == name(claim)
+        && class.and_then(|class| class.get("allowVolumeExpansion")) == Some(&Value::Bool(true));
+    match text(old, &["status", "phase"]) {
+        _ if !grows => None,
+        "Bound" if may => None,
+        "Bound" => Some(
+            "only dynamically provisioned pvc can be resized and the storageclass that provisions \
+             the pvc must support resize",
+        ),
+        _ => Some("Only bound persistent volume claims can be expanded"),
+    }
+}
+
 /// The spec without what may change: the volume while there is none, the size of a bound claim.
 fn masked(claim: &Value, old: &Value, bound: bool) -> Value {
     let mut spec = at(claim, &["spec"]).cloned().unwrap_or_default();

@@ -220,6 +220,14 @@ fn bind(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Binding {
         }
         spec.claim_ref = Some(reference(claim));
     }
+    // A directory is as large as is asked for.
+    if annotation(&volume.metadata, PROVISIONED_BY) == Some(PROVISIONER)
+        && request(claim) > capacity(volume)
+    {
+        spec.capacity =
+            claim.spec.as_ref().and_then(|spec| spec.resources.as_ref()?.requests.clone());
+    }
+    let offered = spec.clone();
     let mut holder = claim.clone();
     let spec = holder.spec.get_or_insert_default();
     if spec.volume_name != volume.metadata.name {
@@ -229,10 +237,9 @@ fn bind(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Binding {
     annotate(&mut holder.metadata, BIND_COMPLETED);
     let mut shown = holder.clone();
     let status = shown.status.get_or_insert_default();
-    let offered = volume.spec.as_ref();
     status.phase = Some("Bound".into());
-    status.access_modes = offered.and_then(|spec| spec.access_modes.clone());
-    status.capacity = offered.and_then(|spec| spec.capacity.clone());
+    status.access_modes = offered.access_modes;
+    status.capacity = offered.capacity;
     Binding {
         volume: Some(bound).filter(|bound| bound != volume),
         status: Some(shown).filter(|shown| shown.status != claim.status),

@@ -1,8 +1,11 @@
 use std::{path::Path, sync::Arc};
 
-use k8s_openapi::api::{
-    core::v1::{PersistentVolume, PersistentVolumeClaim},
-    storage::v1::StorageClass,
+use k8s_openapi::{
+    api::{
+        core::v1::{PersistentVolume, PersistentVolumeClaim},
+        storage::v1::StorageClass,
+    },
+    apimachinery::pkg::api::resource::Quantity,
 };
 use serde_json::{Value, json};
 
@@ -275,4 +278,28 @@ fn a_volume_follows_its_claim_and_only_our_directories_go() {
         let directory = Some(Path::new("/state/volumes"));
         assert_eq!(volume::next(&volume, claim, directory), want, "{reason}");
     }
+}
+
+#[test]
+fn the_volume_of_a_claim_that_has_grown_grows_with_it() {
+    let bound = json!({
+        "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": "v", "resources": {"requests": {"storage": "3Gi"}}},
+        "status": {"phase": "Bound"},
+    });
+    let claim = claim(bound);
+    let reference = json!({"name": "c", "namespace": "n", "uid": "u1"});
+    let made = |by: &str| {
+        let marks = json!({"pv.kubernetes.io/provisioned-by": by});
+        volume("v", json!({"metadata": {"annotations": marks}, "spec": {"claimRef": reference}}))
+    };
+    let amount = |step: Step| {
+        let Step::Bind(binding) = step else { panic!("{step:?}") };
+        let status = binding.status.and_then(|claim| claim.status?.capacity);
+        (binding.volume.and_then(|volume| volume.spec?.capacity), status)
+    };
+    let of = |amount: &str| Some([("storage".into(), Quantity(amount.into()))].into());
+    assert_eq!(amount(with(&claim, vec![made("windlass.dev/local")])), (of("3Gi"), of("3Gi")));
+    // That of others is theirs to make larger.
+    assert_eq!(amount(with(&claim, vec![made("ebs.csi.aws.com")])), (None, of("2Gi")));
 }

@@ -21,7 +21,7 @@ use super::wanted::{Family, Group, families, groups, is_headless};
 /// More than these do not fit into a slice.
 pub(super) const LIMIT: usize = 1000;
 pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
-const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+pub(super) const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 pub(super) const MANAGER: &str = "endpointslice-controller.k8s.io";
 pub(super) const HEADLESS: &str = "service.kubernetes.io/headless";
 
@@ -40,7 +40,7 @@ pub(super) fn changes(
     pods: &[Arc<Pod>],
     existing: &[EndpointSlice],
 ) -> Vec<Change> {
-    let ours: Vec<_> = existing.iter().filter(|slice| is_managed(slice)).collect();
+    let ours: Vec<_> = existing.iter().filter(|slice| is_managed_by(slice, MANAGER)).collect();
     let families = families(service);
     let mut changes = Vec::new();
     for family in &families {
@@ -88,7 +88,7 @@ fn of_family(
 
 /// What is to be made takes the place of what is to go, so that readers see neither a gap nor an
 /// endpoint twice.
-fn reused(changes: Vec<Change>) -> Vec<Change> {
+pub(super) fn reused(changes: Vec<Change>) -> Vec<Change> {
     let is_new = |change: &Change| matches!(change, Change::Create(_));
     let (mut made, mut others): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_new);
     for change in &mut others {
@@ -169,7 +169,7 @@ fn target(endpoint: &Endpoint) -> &str {
     endpoint.target_ref.as_ref().and_then(|target| target.uid.as_deref()).unwrap_or_default()
 }
 
-fn same_ports(ports: &[EndpointPort], slice: &EndpointSlice) -> bool {
+pub(super) fn same_ports(ports: &[EndpointPort], slice: &EndpointSlice) -> bool {
     let key = |port: &EndpointPort| {
         let name = port.name.clone().unwrap_or_default();
         (name, port.port, port.protocol.clone(), port.app_protocol.clone())
@@ -181,13 +181,13 @@ fn same_ports(ports: &[EndpointPort], slice: &EndpointSlice) -> bool {
     wanted == held
 }
 
-fn delete(slice: &EndpointSlice) -> Option<Change> {
+pub(super) fn delete(slice: &EndpointSlice) -> Option<Change> {
     slice.metadata.name.clone().map(Change::Delete)
 }
 
-fn is_managed(slice: &EndpointSlice) -> bool {
+pub(super) fn is_managed_by(slice: &EndpointSlice, manager: &str) -> bool {
     let labels = slice.metadata.labels.as_ref();
-    labels.and_then(|labels| labels.get(MANAGED_BY)).is_some_and(|manager| manager == MANAGER)
+    labels.and_then(|labels| labels.get(MANAGED_BY)).is_some_and(|named| named == manager)
 }
 
 /// One of an earlier Service of this name goes with it.

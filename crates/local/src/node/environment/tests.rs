@@ -266,7 +266,7 @@ fn a_process_sees_little_of_the_user_and_all_of_its_pod() {
     };
     let base = Base {
         ambient: &ambient,
-        pod_name: "p",
+        hostname: "p",
         pod_ip: "127.64.0.9",
         scratch: "/s/scratch",
         kubeconfig: Some("/s/kubeconfig"),
@@ -298,4 +298,16 @@ fn a_process_sees_little_of_the_user_and_all_of_its_pod() {
         ("TMPDIR", "/s/scratch"),
     ];
     assert_eq!(found, want.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+}
+
+#[test]
+fn the_host_is_called_as_the_pod_says() {
+    for (spec, want) in [
+        (json!({ "containers": [] }), "p"),
+        (json!({ "containers": [], "hostname": "" }), "p"),
+        (json!({ "containers": [], "hostname": "h" }), "h"),
+    ] {
+        let pod = json!({ "metadata": { "name": "p" }, "spec": spec });
+        assert_eq!(hostname(&serde_json::from_value(pod).unwrap()), want);
+    }
 }

@@ -6,7 +6,7 @@ use std::{
     io::{self, Read},
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use sha2::{Digest, Sha256};
@@ -29,8 +29,12 @@ pub enum Missing {
 /// Remembers the sums of programs it has read.
 #[derive(Debug, Default)]
 pub struct Executables {
-    known: Mutex<BTreeMap<PathBuf, (Stamp, String)>>,
+    known: Mutex<BTreeMap<PathBuf, Arc<Mutex<Sum>>>>,
 }
+
+/// Of one program, if it was read. Held while it is: several pods of it start at once, and one reading
+/// is enough.
+type Sum = Option<(Stamp, String)>;
 
 type Stamp = (u64, u64, u64, i64, i64, i64, i64);
 
@@ -74,17 +78,18 @@ impl Executables {
     pub fn id(&self, file: &Path) -> Result<String, Missing> {
         let unreadable = |error| Missing::Unreadable(file.to_string_lossy().into_owned(), error);
         let stamp = stamp(&fs::metadata(file).map_err(unreadable)?);
+        let own = {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.entry(file.to_owned()).or_default().clone()
+        };
+        let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, id)) = &*own
+            && *at == stamp
         {
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((at, id)) = known.get(file)
-                && *at == stamp
-            {
-                return Ok(id.clone());
-            }
+            return Ok(id.clone());
         }
         let id = format!("sha256:{}", sum(file).map_err(unreadable)?);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(file.to_owned(), (stamp, id.clone()));
+        *own = Some((stamp, id.clone()));
         Ok(id)
     }
 }

@@ -206,6 +206,10 @@ fn an_image_without_a_rule_says_what_to_add_and_where() {
     let error = images.find("ghcr.io/llm-d/llm-d-cuda:v1", &strings(&["sh"])).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("with this command (rules for it want [\"vllm\", \"serve\"])"), "{text}");
+    // A rule for all images would stand in every message.
+    fs::write(&file, SAMPLE.replace("ghcr.io/llm-d/llm-d-cuda:*", "*")).unwrap();
+    let error = images.find("quay.io/a/b:v1", &strings(&["sh"])).unwrap_err().to_string();
+    assert!(error.starts_with("no rule maps image \"quay.io/a/b:v1\"; add to"), "{error}");
     assert_eq!(
         images.find("UP", &[]).unwrap_err().to_string(),
         "Failed to apply default image tag \"UP\": couldn't parse image name \"UP\": invalid \

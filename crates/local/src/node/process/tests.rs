@@ -61,3 +61,51 @@ async fn output_is_what_both_streams_say() {
     let both = run(&sh("echo out; echo err >&2"), "both", Duration::from_secs(60)).await;
     assert_eq!(both, done("out\nerr\n"));
 }
+
+#[tokio::test]
+async fn the_time_limit_is_for_the_command_and_not_for_what_it_has_said() {
+    // It has ended at once; somebody keeps its output open for as long as it is waited for.
+    let left = run(&sh("sleep 4709 & echo $!"), "limit", LAST_OUTPUT / 2).await;
+    let sleeper = identify(&left);
+    processes::end_marked("limit");
+    assert!(!processes::lives(&sleeper));
+}
+
+/// It has no environment, a session of its own, and no parent that is known.
+const STRAY: &str = "(env -i $(command -v setsid) sh -c 'echo $$ > pid.new; mv pid.new pid; exec \
+                     sleep 4710' >/dev/null 2>&1 &); ";
+
+async fn pid_in(dir: &std::path::Path) -> i32 {
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Ok(text) = std::fs::read_to_string(dir.join("pid")) {
+            return text.trim().parse().unwrap();
+        }
+        assert!(Instant::now() < until, "it has not begun");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_stray_without_environment_or_session_ends_with_its_container() {
+    let dir = tempfile::tempdir().unwrap();
+    let launch = Launch { dir: dir.path().into(), ..sh(&format!("{STRAY} exec sleep 4711")) };
+    let running = start(&launch, "stray").unwrap();
+    let stray = processes::identify(pid_in(dir.path()).await).unwrap();
+    assert!(processes::lives(&stray));
+    running.process.kill();
+    running.end.await.unwrap();
+    assert!(!processes::lives(&stray));
+}
+
+#[tokio::test]
+async fn a_stray_of_a_command_beside_it_ends_with_the_container_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let launch = Launch { dir: dir.path().into(), ..sh(STRAY) };
+    run(&launch, "beside", Duration::from_secs(60)).await;
+    let stray = processes::identify(pid_in(dir.path()).await).unwrap();
+    processes::end_marked("other");
+    assert!(processes::lives(&stray));
+    processes::end_marked("beside");
+    assert!(!processes::lives(&stray));
+}

@@ -16,9 +16,8 @@ use jiff::Timestamp;
 use super::{
     make_dir,
     payload::{File, Payload},
-    removal::remove_all,
 };
-use crate::node::users::Readers;
+use crate::{directories::remove_all, node::users::Readers};
 
 const DATA: &str = "..data";
 const DATA_TO_BE: &str = "..data_tmp";

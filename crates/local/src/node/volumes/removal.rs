@@ -1,16 +1,11 @@
 //! The end of volumes: when they hold too much, and when their pod is gone.
 
-use std::{
-    fs::{self, Permissions},
-    io,
-    os::unix::fs::{MetadataExt, PermissionsExt},
-    path::Path,
-};
+use std::{fs, io, os::unix::fs::MetadataExt, path::Path};
 
 use k8s_openapi::api::core::v1::Pod;
 
 use super::directory;
-use crate::{builtin::quantity::Quantity, node::places::Places};
+use crate::{builtin::quantity::Quantity, directories::remove_all, node::places::Places};
 
 /// Removes all files of a pod, its secrets first. Done twice it does nothing.
 pub fn remove(places: &Places, uid: &str) -> io::Result<()> {
@@ -22,42 +17,6 @@ pub fn remove(places: &Places, uid: &str) -> io::Result<()> {
 /// Removes what only a pod that runs needs.
 pub fn remove_private(places: &Places, uid: &str) -> io::Result<()> {
     remove_all(&places.private_pod(uid).map_err(io::Error::other)?)
-}
-
-/// Whatever rights a process has taken from its files; links are not followed. What is not there
-/// needs no removal.
-pub fn remove_all(path: &Path) -> io::Result<()> {
-    match try_remove(path) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open_up(path);
-            try_remove(path)
-        }
-        done => done,
-    }
-}
-
-fn try_remove(path: &Path) -> io::Result<()> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
-}
-
-/// Makes directories writable as far as that is ours to do.
-fn open_up(dir: &Path) {
-    if !fs::symlink_metadata(dir).is_ok_and(|found| found.is_dir()) {
-        return;
-    }
-    // If it fails, the removal tells.
-    let _ = fs::set_permissions(dir, Permissions::from_mode(0o700));
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        open_up(&entry.path());
-    }
 }
 
 /// The message of the eviction that is due because a volume of the pod has outgrown its limit.

@@ -7,8 +7,8 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use super::{make_dir, removal::remove_all, told};
-use crate::node::users::Readers;
+use super::{make_dir, told};
+use crate::{directories::remove_all, node::users::Readers};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Error {

@@ -129,7 +129,7 @@ impl Worker {
         let services = services.map_err(|error| (Cause::Config, error.to_string()))?.items;
         let devices = {
             let mut all = self.node.devices.lock().unwrap_or_else(PoisonError::into_inner);
-            all.take(&self.uid(), role, &spec)
+            all.take(&self.uid(), role, &spec).map_err(|busy| (Cause::Create, busy.to_string()))?
         };
         let given = Given {
             pod: self.pod.clone(),

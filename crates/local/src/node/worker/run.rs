@@ -1,10 +1,22 @@
 //! A container's run, from its start to its end.
 
-use std::{fmt::Write, sync::Arc, time::Duration};
+use std::{
+    fmt::Write,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
-use tokio::{net::unix::pipe, sync::watch, task::JoinSet, time::timeout};
+use tokio::{
+    net::unix::pipe,
+    sync::watch,
+    task::{JoinSet, spawn_blocking},
+    time::{sleep, timeout},
+};
 
 use super::{Message, Worker};
 use crate::{
@@ -12,11 +24,14 @@ use crate::{
     node::{
         Node,
         launch::Ready,
-        limits::Group,
+        limits::{Group, KILLED},
         logs::{self, Stream, Writer},
+        mark::Mark,
+        memory::{self, Doubt, Memory},
         pod::{self, Cause, Ended, Probe, Reason, Started, post_start},
         probes::{self, Target},
         process::{self, Process, Running},
+        processes,
         record::Record,
     },
 };
@@ -39,6 +54,8 @@ pub(super) struct Live {
     since: Timestamp,
     restarts: i32,
     group: Option<Group>,
+    /// It was ended for its memory.
+    is_too_large: Arc<AtomicBool>,
 }
 
 impl Worker {
@@ -66,8 +83,13 @@ impl Worker {
             }
         };
         record.process.clone_from(&running.process.identity);
+        let mark = Mark::of(&record.token);
+        let join = |group: &Group| {
+            running.process.hold(|pid| group.add(pid.as_raw_pid())).transpose()?;
+            group.gather(|| processes::marked(&mark))
+        };
         if let Some(group) = &group
-            && let Some(Err(error)) = running.process.hold(|pid| group.add(pid.as_raw_pid()))
+            && let Err(error) = join(group)
         {
             tracing::warn!(%error, "cannot set the limits of a container");
         }
@@ -184,9 +206,16 @@ impl Worker {
                 let _ = mailbox.send(Message::Hook { container, id, failed });
             });
         }
+        let process = Arc::new(process);
+        let is_too_large: Arc<AtomicBool> = Arc::default();
+        if let Some(limit) = memory::limit(spec).filter(|_| group.is_none()) {
+            let (memory, process) = (self.node.memory.clone(), process.clone());
+            let mark = Mark::of(&target.token);
+            tasks.spawn(keep_to(memory, mark, limit, process, is_too_large.clone()));
+        }
         Live {
             id: record.id,
-            process: Arc::new(process),
+            process,
             target,
             started,
             deadline: None,
@@ -194,17 +223,51 @@ impl Worker {
             since: record.started,
             restarts: record.restarts,
             group,
+            is_too_large,
+        }
+    }
+}
+
+/// Ends a run that has more memory than it may have.
+async fn keep_to(
+    memory: Arc<Memory>,
+    mark: Mark,
+    limit: u64,
+    process: Arc<Process>,
+    is_too_large: Arc<AtomicBool>,
+) {
+    let mut doubt = Doubt::default();
+    loop {
+        sleep(memory::PAUSE).await;
+        let (all, mark) = (memory.clone(), mark.clone());
+        let is_over = spawn_blocking(move || all.is_over(&mark, limit)).await;
+        if doubt.is_over(is_over.unwrap_or(false)) {
+            is_too_large.store(true, Ordering::Relaxed);
+            return process.kill();
         }
     }
 }
 
 impl Live {
+    /// Probes and hooks go on until the end of the main process is heard of. What they have started
+    /// since then ends too, while the record by which it could be found later is still there.
+    pub(super) async fn end_rest(&mut self) {
+        self.tasks.shutdown().await;
+        let token = self.target.token.clone();
+        if let Err(error) = spawn_blocking(move || processes::end_marked(&token)).await {
+            tracing::warn!(%error, "cannot end what a container has left");
+        }
+    }
+
     pub(super) fn ended(&self, node: &Node, pod: &Pod, container: &str, code: i32) -> Ended {
         Ended {
             id: self.id.clone(),
             exit_code: code,
             reason: match &self.group {
                 Some(group) if group.was_too_large(code) => Reason::OOMKilled,
+                None if code == KILLED && self.is_too_large.load(Ordering::Relaxed) => {
+                    Reason::OOMKilled
+                }
                 _ => Reason::of(code),
             },
             message: self.last_words(node, pod, container, code),

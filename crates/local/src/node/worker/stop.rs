@@ -39,7 +39,7 @@ impl Worker {
         let (process, target) = (live.process.clone(), live.target.clone());
         let mailbox = self.mailbox.clone();
         let is_deleted = self.pod.metadata.deletion_timestamp.is_some();
-        let first = if is_deleted { HEARD } else { Duration::ZERO };
+        let first = if is_deleted { before_end(by, Timestamp::now()) } else { Duration::ZERO };
         live.tasks.spawn(async move {
             let mut patience = deadline.clone();
             tokio::select! {
@@ -49,6 +49,12 @@ impl Worker {
             stop(process, hook, target, deadline, mailbox).await;
         });
     }
+}
+
+/// How long a process is left alone before it is told to end. It has at least as much time afterwards.
+fn before_end(by: Timestamp, now: Timestamp) -> Duration {
+    let left = Duration::try_from(by.duration_since(now)).unwrap_or(Duration::ZERO);
+    HEARD.min(left / 2)
 }
 
 /// Ends with the run, whose holder lets go of this.
@@ -88,6 +94,24 @@ async fn over(deadline: &mut watch::Receiver<Timestamp>) {
                 sleep(left).await;
                 return;
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+
+    use super::*;
+
+    #[test]
+    fn most_of_a_short_grace_is_for_the_process() {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        for (left, want) in
+            [(30_000, 1000), (2_000, 1000), (1_000, 500), (500, 250), (0, 0), (-5_000, 0)]
+        {
+            let by = now + SignedDuration::from_millis(left);
+            assert_eq!(before_end(by, now), Duration::from_millis(want), "{left}");
         }
     }
 }

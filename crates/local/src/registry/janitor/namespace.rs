@@ -34,7 +34,8 @@ impl Registry {
             let state = self.store.read();
             let stays = state.get(&Self::namespace_key(name)).is_some_and(|ns| !ns.is_deleting());
             let service = Key::new(&"/services".into(), "default", "kubernetes");
-            let served = name != "default" || state.get(&service).is_some();
+            let served =
+                name != "default" || (state.get(&service).is_some() && self.is_published(&state));
             let here =
                 if stays { self.is_furnished(&state, name) } else { !NAMESPACES.contains(&name) };
             here && served

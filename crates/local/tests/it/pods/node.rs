@@ -170,6 +170,25 @@ pub(super) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Leaves a process behind that has no environment, a session of its own and no parent that is known,
+/// and then does something else.
+pub(super) fn stray(dir: &Path, then: &str) -> String {
+    let loops = "while :; do sleep 1; done";
+    format!("(env -i $(command -v setsid) sh -c '{loops}' {} &); {then}", dir.display())
+}
+
+/// One that [`stray`] has left lives, whatever else is known of it.
+pub(super) fn strays(dir: &Path) -> bool {
+    let own = std::process::id().to_string();
+    let word = dir.to_string_lossy().into_owned().into_bytes();
+    let all = std::fs::read_dir("/proc").unwrap();
+    let all = all.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    all.filter(|pid| pid.parse::<u32>().is_ok() && *pid != own).any(|pid| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|part| part == word)
+    })
+}
+
 /// A process of a node with this directory lives that has this word among its arguments.
 pub(super) fn lives(dir: &Path, word: &str) -> bool {
     let all = std::fs::read_dir("/proc").unwrap();

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use windlass_local::store::Store;
 
-use super::node::{Node, PATIENCE, api, api_on, lives, until};
+use super::node::{Node, PATIENCE, api, api_on, lives, stray, strays, until};
 
 #[tokio::test]
 async fn an_orderly_stop_ends_the_processes_and_the_next_start_runs_them_again() {
@@ -46,6 +46,26 @@ async fn a_node_that_is_dropped_takes_its_processes_along() {
 }
 
 #[tokio::test]
+async fn a_pod_keeps_its_address_over_a_restart_although_a_new_one_is_seen_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let api = api(dir.path()).await;
+    let node = Node::start(api.clone(), dir.path());
+    node.run("z", "exec sleep 4505", "Always").await;
+    let before = node.until_phase("z", "Running").await;
+    node.stop().await;
+    let pod = json!({"metadata": {"name": "a"}, "spec": {"nodeName": "local",
+        "containers": [super::node::sh("c", "exec sleep 4506")]}});
+    api.post(super::node::PODS, pod).await.is(201);
+    let node = Node::start(api, dir.path());
+    let new = node.until_phase("a", "Running").await;
+    let after =
+        node.until("z", |pod| pod["status"]["containerStatuses"][0]["restartCount"] == 1).await;
+    assert_eq!(after["status"]["podIP"], before["status"]["podIP"]);
+    assert_ne!(new["status"]["podIP"], before["status"]["podIP"]);
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_over_is_left_alone_by_the_next_start() {
     let dir = tempfile::tempdir().unwrap();
     let api = api(dir.path()).await;
@@ -76,8 +96,10 @@ async fn a_node_to_be_killed() {
     node.run("p", "sleep 4511 & setsid sleep 4512 & exec sleep 4513", "Always").await;
     node.run("q", "trap '' TERM; sleep 4514; sleep 4514", "Always").await;
     node.until_phase("p", "Running").await;
+    node.run("r", &stray(dir, "exec sleep 4515"), "Always").await;
     node.until_phase("q", "Running").await;
     until("all run", || ["4511", "4512", "4513", "4514"].iter().all(|word| lives(dir, word))).await;
+    until("the stray runs", || strays(dir)).await;
     std::fs::write(dir.join(SIGN), "").unwrap();
     std::future::pending::<()>().await;
 }
@@ -151,15 +173,17 @@ async fn a_killed_node_leaves_nothing_that_the_next_start_does_not_end() {
     child.wait().unwrap();
     let words = ["4511", "4512", "4513", "4514"];
     assert!(words.iter().all(|word| lives(dir.path(), word)), "they do not know yet");
+    assert!(strays(dir.path()));
     let store = Store::open(&dir.path().join("store.redb"), Arc::new(Timestamp::now)).unwrap();
     let api = api_on(store, dir.path()).await;
     // The pods go meanwhile, so that nothing of them is started again.
-    for name in ["p", "q"] {
+    for name in ["p", "q", "r"] {
         let path = format!("{}/{name}", super::node::PODS);
         api.delete_with(&path, json!({"gracePeriodSeconds": 0})).await.is(200);
     }
     let node = Node::start(api, dir.path());
     until("all have ended", || !words.iter().any(|word| lives(dir.path(), word))).await;
+    until("the stray has ended", || !strays(dir.path())).await;
     let pods = dir.path().join("pods");
     until("their directories go", || std::fs::read_dir(&pods).unwrap().count() == 0).await;
     node.stop().await;
