@@ -10,3 +10,4 @@ pub mod inference_service;
 pub mod model_service;
 
 mod http_route;
+mod own_image;

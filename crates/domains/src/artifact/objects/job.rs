@@ -11,12 +11,12 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::model::artifact::{ArtifactSpec, DEFAULT_TAG, DEFAULT_TOKEN_KEY, Target};
-use windlass_engine::image::ImageRef;
 
 use super::super::Settings;
 use super::super::names::{HOLD, Names};
 use super::super::run::Run;
 use super::script::SCRIPT;
+use crate::own_image;
 
 pub(in super::super) const TARGET_ENV: &str = "OCI_TARGET";
 pub(in super::super) const DOCKER_CONFIG_KEY: &str = ".dockerconfigjson";
@@ -142,18 +142,13 @@ fn container(blueprint: Blueprint<'_>) -> Container {
 /// Our own image has no shell and needs none: one command does all steps.
 fn program(image: &str) -> (Vec<String>, Vec<String>) {
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    if is_own_image(image) {
+    if own_image::is_own(image) {
         let workspace = format!("--workspace={WORKSPACE}");
         let digest = format!("--digest-file={TERMINATION_LOG}");
-        (owned(&["windlass"]), owned(&["kit", "publish", &workspace, &digest]))
+        (owned(&[own_image::PROGRAM]), owned(&["kit", "publish", &workspace, &digest]))
     } else {
         (owned(&["/bin/sh", "-c"]), owned(&[SCRIPT]))
     }
-}
-
-/// By the last piece of its name, so that mirrors count too.
-fn is_own_image(image: &str) -> bool {
-    ImageRef::parse(image).is_ok_and(|image| image.name == "windlass")
 }
 
 fn environment(blueprint: Blueprint<'_>) -> Vec<EnvVar> {

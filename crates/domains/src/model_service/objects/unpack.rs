@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::{Container, EnvVar};
 use super::environment::variable;
 use super::security::locked_down;
 use super::{Blueprint, Pods, volumes};
+use crate::own_image;
 
 pub(crate) const UNPACK: &str = "model-unpack";
 
@@ -24,12 +25,17 @@ pub(super) fn container(pods: Pods<'_>) -> Option<Container> {
     if !is_wanted(pods) {
         return None;
     }
+    let Blueprint { settings, wanted, .. } = pods.blueprint;
     let credentials = volumes::docker_config_paths(pods);
+    let (command, args) = match own_image::is_own(&settings.kit_image) {
+        true => own_program(wanted.plain_http),
+        false => (words(&["/bin/sh", "-c"]), vec![script(wanted.plain_http, credentials.len())]),
+    };
     Some(Container {
         name: UNPACK.to_owned(),
-        image: Some(pods.blueprint.settings.kit_image.clone()),
-        command: Some(vec!["/bin/sh".to_owned(), "-c".to_owned()]),
-        args: Some(vec![script(pods.blueprint.wanted.plain_http, credentials.len())]),
+        image: Some(settings.kit_image.clone()),
+        command: Some(command),
+        args: Some(args),
         env: Some(env(pods, &credentials)),
         volume_mounts: Some(volumes::unpack_mounts(pods)),
         security_context: Some(locked_down()),
@@ -55,6 +61,20 @@ fn env(pods: Pods<'_>, credentials: &[String]) -> Vec<EnvVar> {
         env.push(variable("DOCKER_CONFIGS", credentials.join(" ")));
     }
     env
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// It keeps no copy of what it fetches, and tries one set of credentials after the other by itself.
+fn own_program(plain_http: bool) -> (Vec<String>, Vec<String>) {
+    // The kubelet puts the values of the variables in.
+    let mut args = words(&["kit", "unpack"]);
+    args.extend(plain_http.then(|| "--plain-http".to_owned()));
+    // Whatever it begins with, it is no flag.
+    args.extend(words(&["-o", "-d", "$(MODEL_MOUNT_PATH)", "--", "$(OCI_MODEL_IMAGE)"]));
+    (words(&[own_image::PROGRAM]), args)
 }
 
 /// The copy that fetching leaves behind is as large as the model, and of no use to the server.

@@ -102,6 +102,39 @@ fn without_an_image_for_it_nothing_is_unpacked() {
     assert!(pod.get("initContainers").is_none());
 }
 
+#[test]
+fn our_own_image_unpacks_without_a_shell() {
+    for (image, plain) in [
+        ("ghcr.io/windlass/windlass:0.1.0", false),
+        ("mirror.local:5000/a/windlass:1", true),
+        ("ghcr.io/kitops-ml/kitops:v1.11.0", true),
+    ] {
+        let settings = Settings { kit_image: image.to_owned(), plain_http: plain, ..settings() };
+        let plan = plan_as(&settings, &base(), fixture::empty_cluster());
+        let pod = &body(&plan, "Deployment", "qwen3-32b-decode")["spec"]["template"]["spec"];
+        let unpack = &pod["initContainers"][0];
+        assert_eq!(unpack["image"], image);
+        if image.contains("kitops") {
+            assert_eq!(unpack["command"], json!(["/bin/sh", "-c"]));
+            continue;
+        }
+        assert_eq!(unpack["command"], json!(["windlass"]));
+        let flags: &[&str] = if plain { &["--plain-http"] } else { &[] };
+        let want = [
+            &["kit", "unpack"],
+            flags,
+            &["-o", "-d", "$(MODEL_MOUNT_PATH)", "--", "$(OCI_MODEL_IMAGE)"],
+        ]
+        .concat();
+        assert_eq!(texts(&unpack["args"]), want);
+        // The rest is as with any other image.
+        let usual = self::pod(&base(), "decode");
+        for field in ["env", "volumeMounts", "securityContext"] {
+            assert_eq!(unpack[field], usual["initContainers"][0][field], "{field}");
+        }
+    }
+}
+
 fn script(service: &ModelService) -> String {
     pod(service, "decode")["initContainers"][0]["args"][0].as_str().unwrap().to_owned()
 }
