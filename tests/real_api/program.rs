@@ -116,9 +116,14 @@ async fn same(space: &Space, rendered: &Value) -> Result<(), String> {
     let live = match rendered["kind"].as_str() {
         // Its name depends on what identifies its parent in the cluster.
         Some("Job") => {
-            let parent = rendered["metadata"]["labels"]["app.kubernetes.io/name"].as_str().unwrap();
-            let labels = ListParams::default().labels(&format!("app.kubernetes.io/name={parent}"));
-            api(space, rendered).list(&labels).await.unwrap().items.pop()
+            let labels = rendered["metadata"]["labels"].as_object().unwrap();
+            // All of them: two Jobs may differ in no other than the one that names the parent.
+            let labels: Vec<String> = labels
+                .iter()
+                .map(|(key, value)| format!("{key}={}", value.as_str().unwrap()))
+                .collect();
+            let of_parent = ListParams::default().labels(&labels.join(","));
+            api(space, rendered).list(&of_parent).await.unwrap().items.pop()
         }
         _ => api(space, rendered)
             .get_opt(rendered["metadata"]["name"].as_str().unwrap())

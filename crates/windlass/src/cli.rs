@@ -8,7 +8,9 @@ use std::{
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::{config, exit, install, kit, local, names, operator, registry, render};
+use crate::{
+    config, demo, exit, install, instead_of, kit, local, names, operator, registry, render, serve,
+};
 
 /// Serves AI models on Kubernetes: artifacts, disaggregated serving, a catalogue, autoscaling.
 #[derive(Debug, Parser)]
@@ -20,6 +22,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Show it all at work: a language model is fetched, packed, served on this machine and asked
+    Demo(demo::Flags),
     /// Run an API of its own and the controllers on it, on this machine and without a cluster
     Up(Box<local::UpFlags>),
     /// End what `up` runs
@@ -31,12 +35,17 @@ enum Command {
     Registry(registry::Command),
     /// Pack, push, pull and unpack models
     Kit(Box<kit::Flags>),
+    /// Answer requests by a model on the CPU of this machine, as vLLM does
+    Serve(Box<serve::Flags>),
     /// Print the objects that manifests become, without a cluster
     Render(Box<RenderFlags>),
     /// Print the CustomResourceDefinitions
     Crds,
     /// Print the whole install: namespace, CRDs, account, rights, deployment
     Manifests(install::Flags),
+    /// Be what an image of others stands for on this machine
+    #[command(hide = true)]
+    InsteadOf(instead_of::Flags),
     /// Print the rules of the operator's roles, for the chart
     #[command(hide = true)]
     Rules(install::RulesFlags),
@@ -70,20 +79,43 @@ fn read(arguments: Vec<OsString>) -> anyhow::Result<Cli> {
         let matches = kit::parse(Cli::command(), arguments);
         return Ok(Cli::from_arg_matches(&matches)?);
     }
+    if arguments.get(1).is_some_and(|command| command == "instead-of") {
+        return Ok(Cli::parse_from(arguments));
+    }
+    if arguments.get(1).is_some_and(|command| command == "serve") {
+        return Ok(read_serve(arguments));
+    }
     Ok(Cli::parse_from(config::expand(go_style(arguments))?))
+}
+
+fn read_serve(arguments: Vec<OsString>) -> Cli {
+    let command = Cli::command();
+    let command = command.find_subcommand("serve").unwrap_or(&command);
+    Cli::parse_from(serve::mark_foreign(command, arguments))
+}
+
+/// `windlass serve` with these words.
+pub(crate) fn serve(arguments: Vec<OsString>) -> anyhow::Result<()> {
+    match read_serve(arguments).command {
+        Command::Serve(flags) => serve::run(*flags),
+        _ => anyhow::bail!("these are no words of `windlass serve`"),
+    }
 }
 
 fn perform(command: Command) -> ExitCode {
     exit::report(match command {
+        Command::Demo(flags) => demo::run(flags),
         Command::Up(flags) => local::up(*flags),
         Command::Down(flags) => local::down(&flags),
         Command::Operator(flags) => operator::run(*flags),
         Command::Registry(command) => registry::run(command),
         // It has exit codes of its own.
         Command::Kit(flags) => return kit::run(*flags),
+        Command::Serve(flags) => serve::run(*flags),
         Command::Render(flags) => render::run(&flags),
         Command::Crds => crate::output::print_yaml(&windlass_api::crds()),
         Command::Manifests(flags) => install::run(&flags),
+        Command::InsteadOf(flags) => instead_of::run(flags),
         Command::Rules(flags) => crate::output::print_yaml(&[install::rules(flags.scope)]),
         Command::UserRoles => crate::output::print_yaml(&[install::user_roles()]),
     })

@@ -40,21 +40,27 @@ impl Place {
 pub(crate) fn read(files: &[PathBuf]) -> Result<Vec<Document>, BadInput> {
     let mut documents = Vec::new();
     for file in files {
-        let text = text_of(file)?;
-        for (index, part) in split(&text).into_iter().enumerate() {
-            let place = Place { file: file.clone(), number: index + 1 };
-            match serde_saphyr::from_str::<Value>(&part.text) {
-                Ok(Value::Null) => {}
-                Ok(mut value) => {
-                    normalise(&mut value);
-                    documents.push(Document { place, value });
-                }
-                Err(error) => {
-                    // Once more with the lines before it, so that the message names the file's line.
-                    let text = "\n".repeat(part.first_line) + &part.text;
-                    let error = serde_saphyr::from_str::<Value>(&text).err().unwrap_or(error);
-                    return Err(place.bad(format!("not valid YAML: {error}")));
-                }
+        documents.extend(parse(file, &text_of(file)?)?);
+    }
+    Ok(documents)
+}
+
+/// The documents of a text that stands in a file, empty ones left out.
+pub(crate) fn parse(file: &Path, text: &str) -> Result<Vec<Document>, BadInput> {
+    let mut documents = Vec::new();
+    for (index, part) in split(text).into_iter().enumerate() {
+        let place = Place { file: file.to_owned(), number: index + 1 };
+        match serde_saphyr::from_str::<Value>(&part.text) {
+            Ok(Value::Null) => {}
+            Ok(mut value) => {
+                normalise(&mut value);
+                documents.push(Document { place, value });
+            }
+            Err(error) => {
+                // Once more with the lines before it, so that the message names the file's line.
+                let text = "\n".repeat(part.first_line) + &part.text;
+                let error = serde_saphyr::from_str::<Value>(&text).err().unwrap_or(error);
+                return Err(place.bad(format!("not valid YAML: {error}")));
             }
         }
     }

@@ -63,8 +63,8 @@ pub(crate) struct Flags {
     pub(crate) host_path_prefixes: Vec<String>,
 
     /// Image that packs the models of Artifacts and unpacks those of ModelServices, by a shell that
-    /// calls its `kit`. If its name ends in `windlass`, `windlass kit` packs. Empty leaves unpacking
-    /// out, and Artifacts cannot be packed
+    /// calls its `kit`. If its name ends in `windlass`, its `windlass kit` is called without one. Empty
+    /// leaves unpacking out, and Artifacts cannot be packed
     #[arg(
         long,
         env = "WINDLASS_KIT_IMAGE",

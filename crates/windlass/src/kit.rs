@@ -2,11 +2,18 @@
 
 use std::{
     process::ExitCode,
+    sync::Arc,
+    thread,
     time::{Duration, SystemTime},
 };
 
 use clap::{ArgAction, Args, Subcommand};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    runtime::Handle,
+    signal::unix::{SignalKind, signal},
+    sync::oneshot,
+    time::timeout,
+};
 
 mod artifact;
 mod flags;
@@ -19,6 +26,7 @@ mod output;
 mod pack;
 mod packing;
 mod progress;
+mod publish;
 mod pull;
 mod push;
 mod remove;
@@ -29,10 +37,13 @@ mod unpack;
 mod verify;
 
 use outcome::Interrupted;
+pub(crate) use progress::size_of;
 use session::Session;
 
 /// For what is half done at the end: its files are removed or kept to go on with.
 const GRACE: Duration = Duration::from_secs(5);
+/// For a command that waits for a lock, a disk or its input, none of which can be told to end.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Args)]
 #[group(id = "kit")]
@@ -77,6 +88,9 @@ enum Command {
     /// Look after the local storage
     #[command(subcommand)]
     Store(storage::StoreCommand),
+    /// Import a model and push it, as the variables of the Job of an artifact say
+    #[command(hide = true)]
+    Publish(publish::Flags),
     /// Print the version
     Version,
 }
@@ -89,28 +103,60 @@ pub(crate) fn run(flags: Flags) -> ExitCode {
 }
 
 fn start(flags: Flags) -> anyhow::Result<()> {
-    let session = Session::new(&flags.global)?;
+    let mut global = flags.global;
+    if let Command::Publish(flags) = &flags.command {
+        global.config.get_or_insert_with(|| flags.home());
+    }
+    let session = Arc::new(Session::new(&global)?);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let outcome = runtime.block_on(async {
+    let mut done = beside(&session, flags.command, runtime.handle().clone());
+    let (outcome, is_free) = runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-        tokio::select! {
-            outcome = Box::pin(perform(&session, flags.command)) => outcome,
-            _ = interrupt.recv() => Err(Interrupted::Interrupt.into()),
-            _ = terminate.recv() => Err(Interrupted::Terminate.into()),
-        }
-    });
+        let told = tokio::select! {
+            outcome = &mut done => return anyhow::Ok((outcome?, true)),
+            _ = interrupt.recv() => Interrupted::Interrupt,
+            _ = terminate.recv() => Interrupted::Terminate,
+        };
+        session.stop.cancel();
+        let is_free = timeout(PATIENCE, done).await.is_ok();
+        Ok((Err(told.into()), is_free))
+    })?;
     session.stop.cancel();
-    runtime.shutdown_timeout(GRACE);
+    match is_free {
+        true => runtime.shutdown_timeout(GRACE),
+        false => runtime.shutdown_background(),
+    }
     session.out.end();
     outcome
+}
+
+/// On a thread of its own: whatever a command waits for, signals are heard.
+fn beside(
+    session: &Arc<Session>,
+    command: Command,
+    runtime: Handle,
+) -> oneshot::Receiver<anyhow::Result<()>> {
+    let (done, told) = oneshot::channel();
+    let session = session.clone();
+    thread::spawn(move || {
+        let outcome = runtime.block_on(async {
+            tokio::select! {
+                outcome = Box::pin(perform(&session, command)) => outcome,
+                () = session.stop.cancelled() => Ok(()),
+            }
+        });
+        // Nobody listens any more where it took too long to end.
+        drop(done.send(outcome));
+    });
+    told
 }
 
 async fn perform(session: &Session, command: Command) -> anyhow::Result<()> {
     match command {
         Command::Import(flags) => import::run(session, &flags).await,
         Command::Pack(flags) => pack::run(session, &flags).await,
-        Command::Unpack(flags) => unpack::run(session, &flags).await,
+        Command::Unpack(flags) => with_each_login(session, &flags).await,
         Command::Push(flags) => push::run(session, &flags).await,
         Command::Pull(flags) => pull::run(session, &flags).await,
         Command::Tag(flags) => tag::run(session, &flags),
@@ -123,7 +169,30 @@ async fn perform(session: &Session, command: Command) -> anyhow::Result<()> {
         Command::Verify(flags) => verify::run(session, &flags).await,
         Command::Cache(command) => storage::cache(session, &command),
         Command::Store(command) => storage::store(session, &command, SystemTime::now()),
-        Command::Version => session.out.data(concat!("Version: ", env!("CARGO_PKG_VERSION"), "\n")),
+        Command::Publish(flags) => publish::run(session, &flags).await,
+        Command::Version => version(session),
+    }
+}
+
+fn version(session: &Session) -> anyhow::Result<()> {
+    let version = env!("CARGO_PKG_VERSION");
+    match session.out.json {
+        true => session.out.object(&serde_json::json!({"version": version})),
+        false => session.out.data(format!("Version: {version}\n")),
+    }
+}
+
+/// As images are pulled: where there are several sets of credentials, one after the other is tried.
+async fn with_each_login(session: &Session, flags: &unpack::Flags) -> anyhow::Result<()> {
+    loop {
+        let unpacked = unpack::run(session, flags).await;
+        // Many registries say that something is not there to those who may not see it.
+        match unpacked {
+            Err(error) if outcome::is_for_others(&error) && session.next_login() => {
+                session.out.warn(format!("{error:#}; the next credentials are tried"));
+            }
+            unpacked => return unpacked,
+        }
     }
 }
 

@@ -8,7 +8,10 @@ mod home;
 mod install;
 mod lock;
 mod node;
+mod open_files;
+mod own_rules;
 mod progress;
+mod registry;
 mod shell;
 mod signals;
 mod sweep;
@@ -16,4 +19,5 @@ mod third_party;
 mod up;
 
 pub(crate) use down::{Flags as DownFlags, run as down};
+pub(crate) use shell::word as shell_word;
 pub(crate) use up::{Flags as UpFlags, run as up};

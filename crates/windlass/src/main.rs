@@ -5,9 +5,11 @@
 
 mod cli;
 mod config;
+mod demo;
 mod documents;
 mod exit;
 mod install;
+mod instead_of;
 mod kinds;
 mod kit;
 mod local;
@@ -17,6 +19,11 @@ mod output;
 mod registry;
 mod render;
 mod schema;
+mod serve;
+
+#[cfg(test)]
+#[path = "../../inference/tests/it/tiny.rs"]
+mod tiny;
 
 use std::process::ExitCode;
 

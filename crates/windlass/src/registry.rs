@@ -74,7 +74,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
 }
 
 /// For us alone as long as the file lives: what another process stores would be swept here.
-fn open(settings: Settings) -> anyhow::Result<(Arc<Registry>, File)> {
+pub(crate) fn open(settings: Settings) -> anyhow::Result<(Arc<Registry>, File)> {
     let root = settings.root.clone();
     let failed = || format!("cannot use {}", root.display());
     let registry = Registry::open(settings).with_context(failed)?;
@@ -92,7 +92,8 @@ fn open(settings: Settings) -> anyhow::Result<(Arc<Registry>, File)> {
 async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
     logging::start(&flags.logging, &logging::Zap::default(), logging::Usual::UP)?;
     let account = flags.user.as_deref().map(account).transpose()?;
-    let settings = Settings { root: flags.root, account, read_only: flags.read_only };
+    let only_here = flags.listen.ip().is_loopback();
+    let settings = Settings { root: flags.root, account, read_only: flags.read_only, only_here };
     let (registry, _lock) = open(settings)?;
     let socket = TcpListener::bind(flags.listen)
         .await
@@ -110,7 +111,7 @@ async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
 }
 
 /// Now and then, for ever.
-async fn tidy_up(registry: &Registry) {
+pub(crate) async fn tidy_up(registry: &Registry) {
     loop {
         match registry.sweep(SystemTime::now(), UNNAMED, false).await {
             Ok(swept) => tracing::debug!(?swept, "swept"),

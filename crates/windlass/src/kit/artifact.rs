@@ -1,8 +1,9 @@
 //! An artifact wherever it is: in the local storage or in a registry.
 
 use std::{
+    fmt,
     fs::File,
-    io::{self, Read},
+    io::{self, Read, Write},
 };
 
 use anyhow::{Context, bail};
@@ -14,7 +15,7 @@ use windlass_kit::{
         read::{Contents, contents},
     },
     remote::Remote,
-    store::{self, Store},
+    store::{self, Locked, Store},
     unpack::Expected,
 };
 
@@ -36,7 +37,8 @@ pub(super) enum Look {
 }
 
 pub(super) enum Place {
-    Store(Store),
+    /// What is read of it stays there that long.
+    Store(Store, #[allow(dead_code, reason = "it is held")] Locked),
     Registry(Remote),
 }
 
@@ -55,10 +57,12 @@ impl Artifact {
         look: Look,
         network: &Network,
     ) -> anyhow::Result<Self> {
-        if look != Look::Registry {
+        let may_be_there = look == Look::Store || reference.is_local() || session.has_store();
+        if look != Look::Registry && may_be_there {
             let store = session.store()?;
+            let using = store.using()?;
             match store.resolve(reference) {
-                Ok(descriptor) => return Self::in_store(store, reference, descriptor),
+                Ok(descriptor) => return Self::in_store((store, using), reference, descriptor),
                 Err(store::Error::Missing(_))
                     if look == Look::StoreFirst && !reference.is_local() => {}
                 Err(error) => return Err(error.into()),
@@ -72,7 +76,7 @@ impl Artifact {
     }
 
     fn in_store(
-        store: Store,
+        (store, using): (Store, Locked),
         reference: &Reference,
         descriptor: Descriptor,
     ) -> anyhow::Result<Self> {
@@ -80,7 +84,7 @@ impl Artifact {
         let manifest = parse(&bytes, reference)?;
         let config = verified(&store, &manifest.config)?;
         let contents = read(&manifest, &config, reference)?;
-        let (place, reference) = (Place::Store(store), reference.clone());
+        let (place, reference) = (Place::Store(store, using), reference.clone());
         Ok(Self { place, reference, descriptor, manifest, contents })
     }
 
@@ -105,7 +109,7 @@ impl Artifact {
         layer: &Expected,
     ) -> anyhow::Result<Box<dyn Read + Send>> {
         let inner: Box<dyn Read + Send> = match &self.place {
-            Place::Store(store) => {
+            Place::Store(store, _) => {
                 let path = store.blob(&layer.digest);
                 let file = File::open(&path);
                 Box::new(file.with_context(|| format!("cannot read {}", path.display()))?)
@@ -121,7 +125,8 @@ impl Artifact {
     }
 }
 
-fn verified(store: &Store, blob: &Descriptor) -> anyhow::Result<Vec<u8>> {
+/// The bytes of something small in the local storage, which are what its digest says.
+pub(super) fn verified(store: &Store, blob: &Descriptor) -> anyhow::Result<Vec<u8>> {
     let bytes = store.read(&blob.digest)?;
     let is = Digest::of(&bytes);
     if is != blob.digest {
@@ -131,9 +136,28 @@ fn verified(store: &Store, blob: &Descriptor) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// What has another shape than that of an image: a list of them, for one.
+#[derive(Debug)]
+pub(super) struct NoManifest {
+    reference: Reference,
+    source: serde_json::Error,
+}
+
+impl fmt::Display for NoManifest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the manifest of {} makes no sense", self.reference)
+    }
+}
+
+impl std::error::Error for NoManifest {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
 fn parse(bytes: &[u8], reference: &Reference) -> anyhow::Result<Manifest> {
-    serde_json::from_slice(bytes)
-        .with_context(|| format!("the manifest of {reference} makes no sense"))
+    let failed = |source| NoManifest { reference: reference.clone(), source };
+    Ok(serde_json::from_slice(bytes).map_err(failed)?)
 }
 
 fn read(manifest: &Manifest, config: &[u8], reference: &Reference) -> anyhow::Result<Contents> {
@@ -141,16 +165,34 @@ fn read(manifest: &Manifest, config: &[u8], reference: &Reference) -> anyhow::Re
 }
 
 /// Ends when the command does.
-struct Stoppable<R> {
-    inner: R,
-    stop: CancellationToken,
+pub(super) struct Stoppable<T> {
+    pub(super) inner: T,
+    pub(super) stop: CancellationToken,
+}
+
+impl<T> Stoppable<T> {
+    fn check(&self) -> io::Result<()> {
+        match self.stop.is_cancelled() {
+            true => Err(io::Error::other("told to end")),
+            false => Ok(()),
+        }
+    }
 }
 
 impl<R: Read> Read for Stoppable<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.stop.is_cancelled() {
-            true => Err(io::Error::other("told to end")),
-            false => self.inner.read(buffer),
-        }
+        self.check()?;
+        self.inner.read(buffer)
+    }
+}
+
+impl<W: Write> Write for Stoppable<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.check()?;
+        self.inner.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
     }
 }

@@ -102,7 +102,19 @@ impl Network {
             proxy: self.proxy.clone(),
             attempts: self.retries.saturating_add(1),
             chunk: self.chunk_size,
+            ranges: remote::Ranges::default(),
             credentials,
+        }
+    }
+
+    /// For where an import comes from. That a registry has no TLS, or no certificate that anybody knows,
+    /// says nothing of others, and who we are to it does not concern them.
+    pub(super) fn of_source(&self) -> remote::Settings {
+        remote::Settings {
+            plain_http: false,
+            verify_tls: true,
+            identity: None,
+            ..self.settings(Vec::new())
         }
     }
 }

@@ -1,16 +1,18 @@
-//! `kit import`: a model of a hub, or files in a folder that have no Kitfile yet, becomes an artifact.
+//! `kit import`: a model of a hub, a file at an address, a repository of git or files in a folder become
+//! an artifact.
 
 use std::{
-    env,
-    fs::{self, File},
+    collections::BTreeMap,
+    env, fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::json;
 use windlass_kit::{
-    Kitfile, Reference,
+    Digest, Kitfile, Reference,
     classify::{self, Listed},
     context::{Context, Links},
     hub::{self, Hub, Repository, Snapshot},
@@ -19,11 +21,20 @@ use windlass_kit::{
     tar::Type,
 };
 
+mod git;
+mod place;
+mod source;
+mod there;
+mod web;
+
+use place::Place;
+use source::{Source, Tool};
+
 use super::{
     flags::{Form, Network},
     login::Secret,
     pack::{created, find, names, read_kitfile, split},
-    packing::{Names, Packing},
+    packing::{Files, Names, Packing},
     progress::size_of,
     session::Session,
 };
@@ -31,13 +42,14 @@ use super::{
 #[derive(Debug, Args)]
 #[group(id = "kit-import")]
 pub(super) struct Flags {
-    /// What to import: ORGANISATION/NAME of the hub, the address of its page, or a folder, beginning with
-    /// a dot or a slash
+    /// What to import: ORGANISATION/NAME of the hub, the address of its page, of a file or of a repository
+    /// of git, or a folder, beginning with a dot or a slash
     repository: String,
-    /// Branch, tag or commit
-    #[arg(long = "ref", value_name = "REVISION", default_value = "main")]
-    revision: String,
-    /// Token for the hub; $HF_TOKEN or the one that its own tools keep if not given
+    /// Branch, tag or commit; `main` of the hub and what git takes for the newest if not given
+    #[arg(long = "ref", value_name = "REVISION")]
+    revision: Option<String>,
+    /// Token for the hub or the address; for the hub $HF_TOKEN or the one that its own tools keep if not
+    /// given
     #[arg(long, value_name = "TOKEN")]
     token: Option<Secret>,
     /// What to call it: REPOSITORY[:TAG[,TAG...]]; as the repository is called if not given
@@ -46,9 +58,12 @@ pub(super) struct Flags {
     /// Kitfile to use instead of one that is made from the names of the files
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// By what to download
-    #[arg(long, value_name = "TOOL", default_value = "hf")]
-    tool: Tool,
+    /// By what to download; told by the address if not given
+    #[arg(long, value_name = "TOOL")]
+    tool: Option<Tool>,
+    /// What the SHA-256 of the file at an address must be
+    #[arg(long, value_name = "DIGITS", value_parser = sha256)]
+    sha256: Option<String>,
     /// Only files that match; may be given several times
     #[arg(long, value_name = "GLOB")]
     include: Vec<String>,
@@ -70,43 +85,69 @@ pub(super) struct Flags {
     network: Network,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Tool {
-    Hf,
-    Git,
+/// The branch of the hub that everybody has.
+const BRANCH: &str = "main";
+
+/// With or without what the digest of a blob has before it.
+fn sha256(text: &str) -> Result<String, String> {
+    let text = text.to_lowercase();
+    let digits = text.strip_prefix("sha256:").unwrap_or(&text);
+    let digest = format!("sha256:{digits}").parse::<windlass_kit::Digest>();
+    digest.map(|digest| digest.hex().to_owned()).map_err(|_| "must be 64 digits from 0 to f".into())
 }
 
 pub(super) async fn run(session: &Session, flags: &Flags) -> anyhow::Result<()> {
-    if flags.tool == Tool::Git {
-        bail!("git is no way to import here: clone the repository and import the folder");
+    let endpoint = flags.endpoint.clone().or_else(|| variable("HF_ENDPOINT"));
+    let endpoint = endpoint.unwrap_or_else(|| hub::ENDPOINT.to_owned());
+    let source = Source::of(&flags.repository, flags.tool, &endpoint)?;
+    if flags.sha256.is_some() && !matches!(source, Source::File(_)) {
+        bail!("--sha256 is for the address of a single file");
     }
-    let is_folder = flags.repository.starts_with(['.', '/']);
-    match is_folder {
-        true => folder(session, flags, Path::new(&flags.repository)).await,
-        false => repository(session, flags).await,
+    match source {
+        Source::Folder(place) => folder(session, flags, &place).await,
+        Source::Hub(wanted) => repository(session, flags, &endpoint, wanted).await,
+        Source::File(address) => web::run(session, flags, address).await,
+        Source::Git(address) => git::run(session, flags, &address).await,
     }
 }
 
-async fn repository(session: &Session, flags: &Flags) -> anyhow::Result<()> {
-    let endpoint = flags.endpoint.clone().or_else(|| variable("HF_ENDPOINT"));
-    let endpoint = endpoint.unwrap_or_else(|| hub::ENDPOINT.to_owned());
-    let repository = Repository::parse(&flags.repository, &endpoint)?;
+async fn repository(
+    session: &Session,
+    flags: &Flags,
+    endpoint: &str,
+    source::Hub { repository, file }: source::Hub,
+) -> anyhow::Result<()> {
     let names = target(session, flags, repository.name())?;
-    let hub = Hub::new(&endpoint, token(flags.token.as_ref()))?;
-    let mut snapshot = hub.snapshot(&repository, &flags.revision).await?;
+    let given = given(session, flags)?;
+    let network = flags.network.of_source();
+    let hub = Hub::with(endpoint, token(flags.token.as_ref()), &network)?;
+    let (revision, only) = match file {
+        Some((revision, path)) => (Some(revision), Some(path)),
+        None => (None, None),
+    };
+    let revision = flags.revision.clone().or(revision).unwrap_or_else(|| BRANCH.to_owned());
+    let mut snapshot = hub.snapshot(&repository, &revision).await?;
     let wanted = Wanted::new(flags)?;
-    snapshot.files.retain(|file| wanted.has(&file.path));
-    let kitfile = kitfile(session, flags, repository.name(), &snapshot.listed())?;
+    let is_wanted = |path: &str| match &only {
+        Some(only) => only == path,
+        None => wanted.has(path),
+    };
+    snapshot.files.retain(|file| is_wanted(&file.path));
+    let kitfile = kitfile(flags, repository.name(), &snapshot.listed(), given.as_ref())?;
     snapshot.files.retain(|file| classify::is_listed(&kitfile, &file.path));
     if flags.dry_run {
         return tell(session, &kitfile, &snapshot.listed());
     }
     session.out.info(format!("Importing {} at {}", repository.name(), snapshot.commit));
     let place = Place::new(session, repository.name(), &snapshot.commit)?;
-    download(session, flags, &hub, &repository, &snapshot, &place.files()).await?;
-    let context = Context::read(&place.files(), Links::Skip)?.with_plain_modes();
-    finish(session, flags, &kitfile, &context, names).await?;
-    place.clear()
+    let there = there::find(session, flags, &kitfile, &names, &snapshot.files).await?;
+    let missing = there.missing(&snapshot);
+    download(session, flags, &hub, &repository, &missing, &place.files()).await?;
+    let context = there.context(&place.files(), &snapshot.files)?;
+    let packed = Packed { files: Files::Ours, there: there.layers.clone() };
+    finish(session, flags, &kitfile, &context, names, packed).await?;
+    place.clear(&session.out);
+    Ok(())
 }
 
 async fn folder(session: &Session, flags: &Flags, folder: &Path) -> anyhow::Result<()> {
@@ -114,21 +155,55 @@ async fn folder(session: &Session, flags: &Flags, folder: &Path) -> anyhow::Resu
         folder.canonicalize().with_context(|| format!("cannot read {}", folder.display()))?;
     let name = whole.file_name().and_then(|name| name.to_str()).unwrap_or("model").to_owned();
     let names = target(session, flags, &name)?;
-    let mut context = Context::read(folder, Links::Skip)?;
-    let wanted = Wanted::new(flags)?;
-    context.files.retain(|file| file.type_ == Type::Directory || wanted.has(&file.name));
-    let files = context.files.iter().filter(|file| file.type_ == Type::File);
-    let listed =
-        |file: &windlass_kit::context::File| Listed { path: file.name.clone(), size: file.size };
-    let listed: Vec<Listed> = files.map(listed).collect();
-    let kitfile = match (&flags.file, find(folder)) {
-        (None, Some(own)) => read_kitfile(session, folder, Some(&own))?,
-        _ => kitfile(session, flags, &name, &listed)?,
-    };
-    if flags.dry_run {
-        return tell(session, &kitfile, &listed);
+    let given = given(session, flags)?;
+    let context = Context::read(folder, Links::Skip)?;
+    let found = Found::new(session, flags, &name, folder, context, given.as_ref())?;
+    files(session, flags, &found, names).await
+}
+
+/// Files that are here.
+struct Found {
+    kitfile: Kitfile,
+    listed: Vec<Listed>,
+    context: Context,
+}
+
+impl Found {
+    /// With the Kitfile that was given, or their own if they have one.
+    fn new(
+        session: &Session,
+        flags: &Flags,
+        name: &str,
+        folder: &Path,
+        mut context: Context,
+        given: Option<&Kitfile>,
+    ) -> anyhow::Result<Self> {
+        let wanted = Wanted::new(flags)?;
+        context.files.retain(|file| file.type_ == Type::Directory || wanted.has(&file.name));
+        let files = context.files.iter().filter(|file| file.type_ == Type::File);
+        let listed = |file: &windlass_kit::context::File| Listed {
+            path: file.name.to_string(),
+            size: file.size,
+        };
+        let listed: Vec<Listed> = files.map(listed).collect();
+        let kitfile = match (given, find(folder)) {
+            (None, Some(own)) => fitting(flags, read_kitfile(session, folder, Some(&own))?)?,
+            _ => kitfile(flags, name, &listed, given)?,
+        };
+        Ok(Self { kitfile, listed, context })
     }
-    finish(session, flags, &kitfile, &context, names).await
+}
+
+async fn files(
+    session: &Session,
+    flags: &Flags,
+    Found { kitfile, listed, context }: &Found,
+    names: Names,
+) -> anyhow::Result<()> {
+    if flags.dry_run {
+        return tell(session, kitfile, listed);
+    }
+    finish(session, flags, kitfile, context, names, Packed::all(Files::Theirs)).await
 }
 
 /// What it is to be called; told before anything is downloaded if that is impossible.
@@ -147,22 +222,40 @@ fn target(session: &Session, flags: &Flags, name: &str) -> anyhow::Result<Names>
     Ok(names)
 }
 
+/// The Kitfile of the command line, which can be read but once.
+fn given(session: &Session, flags: &Flags) -> anyhow::Result<Option<Kitfile>> {
+    let Some(file) = &flags.file else { return Ok(None) };
+    fitting(flags, read_kitfile(session, Path::new("."), Some(file))?).map(Some)
+}
+
 fn kitfile(
-    session: &Session,
     flags: &Flags,
     name: &str,
     files: &[Listed],
+    given: Option<&Kitfile>,
 ) -> anyhow::Result<Kitfile> {
     if files.is_empty() {
         bail!("there are no files to import in {name}");
     }
-    match &flags.file {
-        Some(file) => read_kitfile(session, Path::new("."), Some(file)),
-        None => Ok(classify::kitfile(name, files)),
+    match given {
+        Some(given) => Ok(given.clone()),
+        None => fitting(flags, classify::kitfile(name, files)),
     }
 }
 
+/// Told before anything is downloaded in vain.
+fn fitting(flags: &Flags, kitfile: Kitfile) -> anyhow::Result<Kitfile> {
+    windlass_kit::pack::fits(&kitfile, flags.form.form())?;
+    Ok(kitfile)
+}
+
 fn tell(session: &Session, kitfile: &Kitfile, files: &[Listed]) -> anyhow::Result<()> {
+    if session.out.json {
+        let listed = |file: &Listed| json!({"path": file.path, "size": file.size});
+        let listed: Vec<_> = files.iter().map(listed).collect();
+        let bytes: u64 = files.iter().map(|file| file.size).sum();
+        return session.out.object(&json!({"kitfile": kitfile, "files": listed, "bytes": bytes}));
+    }
     let mut text = kitfile.to_yaml()?;
     for file in files {
         text += &format!("# {} {}\n", file.path, size_of(file.size));
@@ -194,16 +287,30 @@ async fn download(
     Ok(())
 }
 
+/// Of what is packed: whose it is, and which layers are there already.
+struct Packed {
+    files: Files,
+    there: BTreeMap<String, Digest>,
+}
+
+impl Packed {
+    fn all(files: Files) -> Self {
+        Self { files, there: BTreeMap::new() }
+    }
+}
+
 async fn finish(
     session: &Session,
     flags: &Flags,
     kitfile: &Kitfile,
     context: &Context,
     names: Names,
+    Packed { files, there }: Packed,
 ) -> anyhow::Result<()> {
     let layers = split(session, kitfile, context, &flags.form)?;
     let profile = Profile::Default { created: created()? };
-    let packing = Packing { session, kitfile, layers, form: &flags.form, profile };
+    let form = &flags.form;
+    let packing = Packing { session, kitfile, layers, form, profile, files, there };
     match flags.push {
         true => packing.send(names, &flags.network).await,
         false => packing.keep(names).await,
@@ -239,43 +346,6 @@ impl Wanted {
         let name = path.rsplit('/').next().unwrap_or(path);
         let means = |rules: &Ignore| rules.has(path) || rules.has(name);
         self.include.as_ref().is_none_or(means) && !means(&self.exclude)
-    }
-}
-
-/// Where files are while they come, and stay if that is cut. One import at a time.
-struct Place {
-    folder: PathBuf,
-    _lock: File,
-}
-
-impl Place {
-    fn new(session: &Session, repository: &str, commit: &str) -> anyhow::Result<Self> {
-        let folder = session.home().join("windlass/import").join(format!("{repository}@{commit}"));
-        let failed = || format!("cannot use {}", folder.display());
-        // Whoever had it before removes it in the end.
-        let lock = loop {
-            fs::create_dir_all(&folder).with_context(failed)?;
-            let path = folder.join("lock");
-            let lock = File::options().create(true).truncate(false).write(true).open(&path);
-            let lock = match lock {
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                lock => lock.with_context(failed)?,
-            };
-            lock.lock().with_context(failed)?;
-            if path.exists() {
-                break lock;
-            }
-        };
-        Ok(Self { folder, _lock: lock })
-    }
-
-    fn files(&self) -> PathBuf {
-        self.folder.join("files")
-    }
-
-    fn clear(self) -> anyhow::Result<()> {
-        fs::remove_dir_all(&self.folder)
-            .with_context(|| format!("cannot remove {}", self.folder.display()))
     }
 }
 

@@ -7,10 +7,11 @@ use windlass_kit::{
     Digest, Kitfile, Reference,
     manifest::{Manifest, read},
     reference::{Tag, Version},
+    remote,
 };
 
 use super::{
-    artifact::{Artifact, Look},
+    artifact::{Artifact, Look, NoManifest},
     flags::Network,
     progress::size_of,
     session::Session,
@@ -44,7 +45,7 @@ struct Row {
 
 pub(super) async fn run(session: &Session, flags: &Flags) -> anyhow::Result<()> {
     let rows = match &flags.repository {
-        Some(repository) => remote(session, repository, &flags.network).await?,
+        Some(repository) => elsewhere(session, repository, &flags.network).await?,
         None => local(session)?,
     };
     let text = match flags.format.as_str() {
@@ -76,7 +77,7 @@ fn local(session: &Session) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-async fn remote(
+async fn elsewhere(
     session: &Session,
     repository: &str,
     network: &Network,
@@ -93,14 +94,29 @@ async fn remote(
         .map(async |tag| {
             let name = tag.to_string();
             let reference = reference.with(Version::Tag(tag));
-            let found = Artifact::find(session, &reference, Look::Registry, network).await?;
+            let found = match Artifact::find(session, &reference, Look::Registry, network).await {
+                Ok(found) => found,
+                Err(error) if is_no_model(&error) => return Ok(None),
+                Err(error) => return Err(error),
+            };
             let kitfile = found.contents.kitfile.as_ref();
             let digest = found.descriptor.digest.clone();
-            anyhow::Ok(row(repository.to_owned(), digest, vec![name], &found.manifest, kitfile))
+            let row = row(repository.to_owned(), digest, vec![name], &found.manifest, kitfile);
+            anyhow::Ok(Some(row))
         })
         .buffered(network.concurrency.get())
+        .try_filter_map(async |row| Ok(row))
         .try_collect()
         .await
+}
+
+/// Signatures and images have tags too, and some are gone before they are looked at.
+fn is_no_model(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        matches!(cause.downcast_ref(), Some(remote::Error::NotFound { .. }))
+            || matches!(cause.downcast_ref(), Some(read::Error::NoModel(_)))
+            || cause.is::<NoManifest>()
+    })
 }
 
 fn row(

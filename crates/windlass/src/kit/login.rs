@@ -82,7 +82,7 @@ pub(super) fn logout(session: &Session, flags: &LogoutFlags) -> anyhow::Result<(
     let registry = registry(&flags.registry)?;
     let file = session.credentials();
     let known = credentials::forget(&file, registry)
-        .with_context(|| format!("cannot change {}", file.display()))?;
+        .with_context(|| format!("cannot log out of {registry}"))?;
     if !known {
         return Err(NotThere(format!("not logged in to {registry}")).into());
     }

@@ -4,7 +4,7 @@
 use std::{fmt, io, process::ExitCode};
 
 use windlass_engine::error::chain;
-use windlass_kit::{hub, manifest::read, pull, remote, store, tar, unpack, verify};
+use windlass_kit::{hub, manifest::read, pull, remote, store, tar, unpack, verify, web};
 
 use super::output::capital;
 
@@ -61,6 +61,23 @@ impl fmt::Display for NotTheSame {
 
 impl std::error::Error for NotTheSame {}
 
+/// What another program was told by somebody elsewhere.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    NotAllowed(String),
+    NoAnswer(String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAllowed(text) | Self::NoAnswer(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
 pub(super) fn report(error: &anyhow::Error) -> ExitCode {
     // The reader of our output went away (`| head`): it has what it wanted.
     if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
@@ -79,6 +96,11 @@ fn code(error: &anyhow::Error) -> Code {
     error.chain().find_map(of).unwrap_or(Code::Other)
 }
 
+/// Somebody else might get what was asked for.
+pub(super) fn is_for_others(error: &anyhow::Error) -> bool {
+    matches!(code(error), Code::NotAllowed | Code::NotFound)
+}
+
 fn of(error: &(dyn std::error::Error + 'static)) -> Option<Code> {
     if let Some(error) = error.downcast_ref::<remote::Error>() {
         return of_remote(error);
@@ -91,6 +113,9 @@ fn of(error: &(dyn std::error::Error + 'static)) -> Option<Code> {
     }
     if let Some(error) = error.downcast_ref::<hub::Error>() {
         return of_hub(error);
+    }
+    if let Some(error) = error.downcast_ref::<web::Error>() {
+        return of_web(error);
     }
     if let Some(error) = error.downcast_ref::<store::Error>() {
         return of_store(error);
@@ -106,6 +131,12 @@ fn of(error: &(dyn std::error::Error + 'static)) -> Option<Code> {
     }
     if error.is::<NotThere>() {
         return Some(Code::NotFound);
+    }
+    if let Some(error) = error.downcast_ref::<Refusal>() {
+        return Some(match error {
+            Refusal::NotAllowed(_) => Code::NotAllowed,
+            Refusal::NoAnswer(_) => Code::NoAnswer,
+        });
     }
     error.is::<NotTheSame>().then_some(Code::Mismatch)
 }
@@ -162,6 +193,19 @@ fn of_hub(error: &hub::Error) -> Option<Code> {
     }
 }
 
+fn of_web(error: &web::Error) -> Option<Code> {
+    use web::Error as E;
+    match error {
+        E::NotFound(_) => Some(Code::NotFound),
+        E::Denied { .. } => Some(Code::NotAllowed),
+        E::Mismatch { .. } => Some(Code::Mismatch),
+        E::Refused { .. } | E::Failed { .. } | E::Page(_) => Some(Code::NoAnswer),
+        E::Keep { source, .. } => of_io(source),
+        E::Setup(error) => of_remote(error),
+        E::Address(_) => Some(Code::Other),
+    }
+}
+
 fn of_signatures(error: &verify::Error) -> Option<Code> {
     use verify::Error as E;
     match error {
@@ -176,7 +220,7 @@ fn of_store(error: &store::Error) -> Option<Code> {
     match error {
         E::Missing(_) | E::Incomplete(_) => Some(Code::NotFound),
         E::Io { source, .. } => of_io(source),
-        E::Damaged { .. } => Some(Code::Other),
+        E::Damaged { .. } | E::Busy => Some(Code::Other),
     }
 }
 
@@ -222,6 +266,8 @@ mod tests {
             (other().into(), Code::Other),
             (NotThere("it".to_owned()).into(), Code::NotFound),
             (NotTheSame("it".to_owned()).into(), Code::Mismatch),
+            (Refusal::NotAllowed("it".to_owned()).into(), Code::NotAllowed),
+            (Refusal::NoAnswer("it".to_owned()).into(), Code::NoAnswer),
             (anyhow::anyhow!("else"), Code::Other),
         ] {
             let text = error.to_string();

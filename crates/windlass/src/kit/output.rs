@@ -4,6 +4,7 @@
 use std::{
     fmt,
     io::{self, Write},
+    sync::{Mutex, PoisonError},
 };
 
 use serde::Serialize;
@@ -24,6 +25,8 @@ pub(super) struct Output {
     level: Level,
     pub(super) json: bool,
     pub(super) progress: Progress,
+    /// Of the last artifact that was told of.
+    told: Mutex<Option<Digest>>,
 }
 
 /// What a command has done, for programs.
@@ -50,7 +53,8 @@ impl Output {
     pub(super) fn new(flags: &Global) -> Self {
         let level = flags.level();
         log(level);
-        Self { level, json: flags.json, progress: Progress::new(flags.style(), flags.json) }
+        let progress = Progress::new(flags.style(), flags.json);
+        Self { level, json: flags.json, progress, told: Mutex::new(None) }
     }
 
     /// A line on the way.
@@ -78,10 +82,16 @@ impl Output {
     /// The last line of a command, which others parse; told at any level.
     pub(super) fn result(&self, text: impl fmt::Display, summary: &Summary) -> anyhow::Result<()> {
         self.end();
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(summary.digest.clone());
         match self.json {
             true => self.object(summary),
             false => self.data(format!("{}\n", capital(&text.to_string()))),
         }
+    }
+
+    /// The digest that a command has ended with.
+    pub(super) fn told(&self) -> Option<Digest> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn object(&self, object: &impl Serialize) -> anyhow::Result<()> {

@@ -1,6 +1,7 @@
 //! `kit pack`: a directory becomes an artifact.
 
 use std::{
+    collections::BTreeMap,
     env, fs,
     io::{self, Read},
     path::{Path, PathBuf},
@@ -19,7 +20,7 @@ use windlass_kit::{
 
 use super::{
     flags::{Form, Network},
-    packing::{Names, Packing},
+    packing::{Files, Names, Packing},
     session::Session,
 };
 
@@ -69,7 +70,9 @@ pub(super) async fn run(session: &Session, flags: &Flags) -> anyhow::Result<()> 
     let links = if flags.follow_symlinks { Links::Follow } else { Links::Skip };
     let context = Context::read(&flags.directory, links)?;
     let layers = split(session, &kitfile, &context, &flags.form)?;
-    let packing = Packing { session, kitfile: &kitfile, layers, form: &flags.form, profile };
+    let (kitfile, form) = (&kitfile, &flags.form);
+    let (files, there) = (Files::Theirs, BTreeMap::new());
+    let packing = Packing { session, kitfile, layers, form, profile, files, there };
     match flags.push {
         true => packing.send(names, &flags.network).await,
         false => packing.keep(names).await,
@@ -86,6 +89,7 @@ pub(super) fn split(
     context: &Context,
     form: &Form,
 ) -> anyhow::Result<Vec<Layer>> {
+    windlass_kit::pack::fits(kitfile, form.form())?;
     let entries = kitfile.entries()?;
     for link in &context.skipped {
         if entries.iter().any(|entry| entry.path.contains(link)) {

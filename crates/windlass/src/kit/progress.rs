@@ -10,7 +10,7 @@ use std::{
 use indicatif::{
     HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle,
 };
-use windlass_kit::{Digest, hub, manifest::Descriptor, pull, push};
+use windlass_kit::{Digest, hub, manifest::Descriptor, pull, push, web};
 
 use super::flags::Style;
 
@@ -41,6 +41,8 @@ struct State {
     items: BTreeMap<String, Item>,
     done: u64,
     size: u64,
+    /// What did not have to come: it says nothing about how fast the rest does.
+    known: u64,
     /// Of all; made when the first bytes come.
     bar: Option<ProgressBar>,
     started: Option<Instant>,
@@ -83,6 +85,16 @@ impl Progress {
         }
     }
 
+    /// The same thing, told of under another key from now on, and begun anew.
+    pub(super) fn rename(&self, key: &str, new: &str) {
+        let mut state = self.state();
+        if let Some(mut item) = state.items.remove(key) {
+            state.done -= item.done;
+            item.done = 0;
+            state.items.insert(new.to_owned(), item);
+        }
+    }
+
     pub(super) fn expect_blob(&self, blob: &Descriptor) {
         let path = blob.annotations.get(windlass_kit::manifest::FILE_PATH);
         self.expect(blob.digest.as_str(), path.map_or("config", String::as_str), blob.size);
@@ -103,7 +115,7 @@ impl Progress {
                 let told = state.told.unwrap_or(started);
                 if counted > 0 && told.elapsed() >= PAUSE {
                     state.told = Some(Instant::now());
-                    let line = line(state.done, state.size, started.elapsed());
+                    let line = line(state.done, state.size, state.known, started.elapsed());
                     match json {
                         true => eprintln!("{line}"),
                         false => drop(writeln!(io::stdout(), "{line}")),
@@ -123,6 +135,16 @@ impl Progress {
                 }
             }
         }
+    }
+
+    /// What was there before.
+    fn add_known(&self, key: &str, bytes: u64) {
+        let before = self.state().done;
+        self.add(key, bytes);
+        let mut state = self.state();
+        state.known += state.done - before;
+        let item = state.items.get(key).and_then(|item| item.bar.as_ref());
+        [item, state.bar.as_ref()].into_iter().flatten().for_each(ProgressBar::reset_eta);
     }
 
     /// All of it is there.
@@ -174,8 +196,8 @@ fn shortened(name: &str) -> String {
     }
 }
 
-fn line(done: u64, size: u64, since: Duration) -> String {
-    let rate = done as f64 / since.as_secs_f64().max(0.001);
+fn line(done: u64, size: u64, known: u64, since: Duration) -> String {
+    let rate = done.saturating_sub(known) as f64 / since.as_secs_f64().max(0.001);
     let left = Duration::from_secs_f64(((size - done) as f64 / rate.max(1.0)).min(1e9));
     format!(
         "{} of {}, {}/s, {} left",
@@ -187,7 +209,7 @@ fn line(done: u64, size: u64, since: Duration) -> String {
 }
 
 /// Rounded down, so that nothing is told as more than it is.
-pub(super) fn size_of(bytes: u64) -> String {
+pub(crate) fn size_of(bytes: u64) -> String {
     if bytes < 1024 {
         return format!("{bytes} B");
     }
@@ -203,7 +225,7 @@ pub(super) fn size_of(bytes: u64) -> String {
 
 impl push::Progress for Progress {
     fn known(&self, blob: &Descriptor) {
-        self.finish(blob.digest.as_str());
+        self.add_known(blob.digest.as_str(), u64::MAX);
     }
 
     fn sent(&self, blob: &Digest, bytes: u64) {
@@ -221,11 +243,15 @@ impl pull::Progress for Progress {
     }
 
     fn known(&self, blob: &Descriptor) {
-        self.finish(blob.digest.as_str());
+        self.add_known(blob.digest.as_str(), u64::MAX);
     }
 
     fn received(&self, blob: &Digest, bytes: u64) {
         self.add(blob.as_str(), bytes);
+    }
+
+    fn resumed(&self, blob: &Digest, bytes: u64) {
+        self.add_known(blob.as_str(), bytes);
     }
 
     fn done(&self, blob: &Digest) {
@@ -236,6 +262,24 @@ impl pull::Progress for Progress {
 impl hub::Progress for Progress {
     fn received(&self, path: &str, bytes: u64) {
         self.add(path, bytes);
+    }
+
+    fn resumed(&self, path: &str, bytes: u64) {
+        self.add_known(path, bytes);
+    }
+}
+
+impl web::Progress for Progress {
+    fn expected(&self, name: &str, size: u64) {
+        self.expect(name, name, size);
+    }
+
+    fn received(&self, name: &str, bytes: u64) {
+        self.add(name, bytes);
+    }
+
+    fn resumed(&self, name: &str, bytes: u64) {
+        self.add_known(name, bytes);
     }
 }
 
@@ -286,9 +330,12 @@ mod tests {
 
     #[test]
     fn a_line_tells_rate_and_time_left() {
-        let told = line(10 << 20, 110 << 20, Duration::from_secs(10));
+        let told = line(10 << 20, 110 << 20, 0, Duration::from_secs(10));
         assert_eq!(told, "10.0 MiB of 110.0 MiB, 1.0 MiB/s, 2 minutes left");
-        assert!(line(0, 1, Duration::ZERO).starts_with("0 B of 1 B"));
+        assert!(line(0, 1, 0, Duration::ZERO).starts_with("0 B of 1 B"));
+        // What an earlier run has got makes this one no faster.
+        let told = line(1010 << 20, 1110 << 20, 1000 << 20, Duration::from_secs(10));
+        assert_eq!(told, "1010.0 MiB of 1.0 GiB, 1.0 MiB/s, 2 minutes left");
     }
 
     #[test]
@@ -306,6 +353,18 @@ mod tests {
         assert_eq!(counted(), (10, 15));
         progress.finish("b");
         assert_eq!(counted(), (15, 15));
+    }
+
+    #[test]
+    fn what_begins_anew_under_another_key_is_counted_anew() {
+        let progress = Progress::new(Style::None, false);
+        progress.expect("a", "a", 10);
+        progress.add("a", 7);
+        progress.rename("a", "b");
+        progress.add("a", 7);
+        progress.add("b", 1);
+        let state = progress.state();
+        assert_eq!((state.done, state.size), (1, 10));
     }
 
     #[test]

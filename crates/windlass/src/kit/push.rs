@@ -7,12 +7,12 @@ use clap::Args;
 use windlass_kit::{
     Reference,
     manifest::{Descriptor, Manifest},
-    push,
+    push::{self, Memory, Push},
     remote::Source,
     store::Store,
 };
 
-use super::{flags::Network, packing, session::Session};
+use super::{artifact, flags::Network, packing, session::Session};
 
 #[derive(Debug, Args)]
 #[group(id = "kit-push")]
@@ -35,12 +35,19 @@ pub(super) async fn run(session: &Session, flags: &Flags) -> anyhow::Result<()> 
         bail!("registry is required when pushing: {to} names none");
     }
     let store = session.store()?;
+    let _using = store.using()?;
     let descriptor = store.resolve(&source)?;
     let manifest = store.manifest(&descriptor)?;
     let artifact = artifact(&store, &descriptor, &manifest)?;
     let from = elsewhere(&store, &descriptor, &to)?;
-    packing::send(session, &artifact, &manifest, (&to, &tags), from.as_deref(), &flags.network)
-        .await
+    let push = Push {
+        remote: &session.remote(to.registry(), &flags.network)?,
+        memory: &Memory::new(session.home()),
+        concurrency: flags.network.concurrency.get(),
+        from: from.as_deref(),
+        progress: Arc::new(session.out.progress.clone()),
+    };
+    packing::send(session, &push, &artifact, &manifest, (&to, &tags)).await
 }
 
 fn artifact(
@@ -55,7 +62,7 @@ fn artifact(
     let blobs = manifest.layers.iter().chain([&manifest.config]).map(source);
     Ok(push::Artifact {
         media_type: descriptor.media_type.clone(),
-        manifest: store.read(&descriptor.digest)?.into(),
+        manifest: artifact::verified(store, descriptor)?.into(),
         blobs: packing::once(blobs),
     })
 }

@@ -7,6 +7,7 @@ use windlass_kit::{
     Reference,
     manifest::Descriptor,
     reference::Version,
+    remote,
     store::{Listed, Store},
 };
 
@@ -38,7 +39,7 @@ pub(super) async fn run(session: &Session, flags: &Flags) -> anyhow::Result<()> 
             let tags = more.into_iter().map(|tag| reference.with(Version::Tag(tag)));
             let references: Vec<_> = [reference.clone()].into_iter().chain(tags).collect();
             match flags.remote {
-                true => remote(session, &references, &flags.network).await?,
+                true => elsewhere(session, &references, flags).await?,
                 false => local(&session.store()?, &references, flags.force)?,
             }
         }
@@ -56,25 +57,47 @@ pub(super) async fn run(session: &Session, flags: &Flags) -> anyhow::Result<()> 
 /// What they were called, and their digests.
 type Removed = Vec<(String, String)>;
 
-async fn remote(
+async fn elsewhere(
     session: &Session,
     references: &[Reference],
-    network: &Network,
+    flags: &Flags,
 ) -> anyhow::Result<Removed> {
     let mut removed = Vec::new();
     for reference in references {
         if reference.is_local() {
             bail!("registry is required when removing from one: {reference} names none");
         }
-        let remote = session.remote(reference.registry(), network)?;
+        let remote = session.remote(reference.registry(), &flags.network)?;
         let found = remote.resolve(reference).await?;
         let Some(digest) = found else {
             return Err(NotThere(format!("{reference} is not in its registry")).into());
         };
-        remote.delete_manifest(reference).await?;
+        let gone = match flags.force {
+            true => reference.with(Version::Digest(digest.clone())),
+            false => reference.clone(),
+        };
+        remote.delete_manifest(&gone).await.map_err(|error| with_advice(error, &gone))?;
         removed.push((reference.to_string(), digest.to_string()));
     }
     Ok(removed)
+}
+
+/// Many registries remove no single tags, and some nothing at all.
+fn with_advice(error: remote::Error, gone: &Reference) -> anyhow::Error {
+    let is_unable = matches!(
+        &error,
+        remote::Error::Refused { status, .. } if matches!(status.as_u16(), 400 | 405)
+    );
+    let advice = match gone.version() {
+        Version::Tag(_) => {
+            "its registry removes no single tags; --force removes it with all of them"
+        }
+        Version::Digest(_) => "its registry lets nobody remove anything",
+    };
+    match is_unable {
+        true => anyhow::Error::from(error).context(format!("cannot remove {gone}: {advice}")),
+        false => error.into(),
+    }
 }
 
 fn local(store: &Store, references: &[Reference], force: bool) -> anyhow::Result<Removed> {

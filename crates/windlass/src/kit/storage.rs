@@ -39,11 +39,14 @@ fn caches(session: &Session) -> [(&'static str, PathBuf); 4] {
 }
 
 pub(super) fn cache(session: &Session, command: &CacheCommand) -> anyhow::Result<()> {
-    let mut freed = 0;
+    let (mut freed, mut sizes) = (0, serde_json::Map::new());
     for (name, folder) in caches(session) {
         let failed = || format!("cannot use {}", folder.display());
         let size = size(&folder).with_context(failed)?;
         match command {
+            CacheCommand::Info if session.out.json => {
+                sizes.insert(name.to_owned(), size.into());
+            }
             CacheCommand::Info => {
                 session.out.data(format!("{name}: {} in {}\n", size_of(size), folder.display()))?;
             }
@@ -59,7 +62,9 @@ pub(super) fn cache(session: &Session, command: &CacheCommand) -> anyhow::Result
         }
     }
     match command {
+        CacheCommand::Info if session.out.json => session.out.object(&sizes),
         CacheCommand::Info => Ok(()),
+        CacheCommand::Clear if session.out.json => session.out.object(&json!({"bytes": freed})),
         CacheCommand::Clear => session.out.data(format!("Removed {}\n", size_of(freed))),
     }
 }
@@ -95,19 +100,28 @@ pub(super) fn store(
             session.out.data(format!("Removed {} blobs, {size}\n", freed.blobs))
         }
         StoreCommand::Fsck => {
-            let checked = store.check()?;
+            let checked = store.check_while(|| !session.stop.is_cancelled())?;
             for digest in &checked.damaged {
                 session.out.warn(format!("{digest} is damaged"));
             }
             for digest in &checked.missing {
                 session.out.warn(format!("{digest} is missing"));
             }
+            if session.out.json {
+                let (blobs, damaged, missing) = (checked.blobs, &checked.damaged, &checked.missing);
+                session
+                    .out
+                    .object(&json!({"blobs": blobs, "damaged": damaged, "missing": missing}))?;
+            }
             let bad = checked.damaged.len() + checked.missing.len();
             if bad > 0 {
                 let text = format!("{bad} blobs of the local storage are damaged or missing");
                 return Err(NotTheSame(text).into());
             }
-            session.out.data(format!("{} blobs are whole\n", checked.blobs))
+            match session.out.json {
+                true => Ok(()),
+                false => session.out.data(format!("{} blobs are whole\n", checked.blobs)),
+            }
         }
     }
 }

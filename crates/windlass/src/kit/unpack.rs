@@ -163,6 +163,9 @@ async fn one(
     for media_type in &artifact.contents.unknown {
         out.warn(format!("a layer of type {media_type} is passed over"));
     }
+    if artifact.contents.has_wrong_diff_ids {
+        out.warn("the config has other diffIds than the Kitfile, as kit before 1.15 made them");
+    }
     if let Some(kitfile) = &artifact.contents.kitfile
         && unpack::wants_kitfile(filters)
     {

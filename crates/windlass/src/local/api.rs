@@ -1,6 +1,7 @@
 //! The API of a local cluster: its store, its keys and its port, and who acts upon its objects.
 
 use std::{
+    hash::{DefaultHasher, Hash, Hasher},
     net::{Ipv4Addr, SocketAddr},
     panic,
     path::Path,
@@ -66,7 +67,7 @@ impl Api {
     /// Serves from now on, and is known to kubectl by its kubeconfig.
     pub(super) async fn start(home: &Home, store: Store, wanted: &Wanted) -> anyhow::Result<Self> {
         let dir = home.path();
-        let socket = listen(wanted.port, &home.kubeconfig()).await?;
+        let socket = listen(wanted.port, home).await?;
         let address = socket.local_addr()?;
         let port = address.port();
         let certificates = Certificates::load_or_create(dir, Timestamp::now())?;
@@ -98,19 +99,31 @@ impl Api {
 }
 
 /// On the port that is asked for, or else on the one that clients know from the last time.
-async fn listen(wanted: Option<u16>, kubeconfig: &Path) -> anyhow::Result<TcpListener> {
+async fn listen(wanted: Option<u16>, home: &Home) -> anyhow::Result<TcpListener> {
     let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     if let Some(port) = wanted {
         return bind(port)
             .await
             .with_context(|| format!("cannot listen on 127.0.0.1:{port} (--port)"));
     }
-    if let Some(port) = last_port(kubeconfig)
-        && let Ok(listener) = bind(port).await
-    {
-        return Ok(listener);
+    for port in last_port(&home.kubeconfig()).into_iter().chain(usual_ports(home.path())) {
+        if let Ok(listener) = bind(port).await {
+            return Ok(listener);
+        }
     }
     bind(0).await.context("cannot listen on 127.0.0.1")
+}
+
+/// The ports for a directory, below those that the system gives to whoever asks for any: one of these
+/// would sooner or later be somebody else's when the cluster comes back.
+fn usual_ports(dir: &Path) -> impl Iterator<Item = u16> {
+    const FIRST: u16 = 20_000;
+    const COUNT: u16 = 12_000;
+    const TRIES: u16 = 16;
+    let mut hasher = DefaultHasher::new();
+    dir.hash(&mut hasher);
+    let start = (hasher.finish() % u64::from(COUNT)) as u16;
+    (0..TRIES).map(move |tried| FIRST + (start + tried) % COUNT)
 }
 
 fn last_port(kubeconfig: &Path) -> Option<u16> {
@@ -118,4 +131,19 @@ fn last_port(kubeconfig: &Path) -> Option<u16> {
     let cluster = known.clusters.into_iter().next()?.cluster?;
     let url: http::Uri = cluster.server?.parse().ok()?;
     url.port_u16()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_has_its_own_ports_which_outgoing_connections_do_not_get() {
+        let ports = |dir: &str| usual_ports(Path::new(dir)).collect::<Vec<_>>();
+        assert_eq!(ports("/a"), ports("/a"));
+        assert_ne!(ports("/a"), ports("/b"));
+        for port in ports("/a") {
+            assert!((20_000..32_768).contains(&port), "{port}");
+        }
+    }
 }

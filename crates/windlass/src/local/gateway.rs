@@ -15,7 +15,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     ops::RangeInclusive,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::Context;
@@ -25,6 +25,7 @@ use kube::Client;
 use tokio::{
     net::TcpListener,
     sync::{Notify, oneshot, watch},
+    task::JoinSet,
     time::sleep,
 };
 use tokio_rustls::rustls::ServerConfig;
@@ -170,23 +171,32 @@ impl Gateway {
         let client = Client::new(server.service(user), "default");
         let proxy = Arc::new(Proxy::default());
         let listening = listen::serve(proxy.clone(), socket, has_tls.then_some(tls));
+        let counted = proxy.clone();
+        server.show_figures(move || counted.routing().backends.metrics(Instant::now()));
         let known = Arc::new(Known::default());
         tell(&caches, &known);
         let (statuses, newest) = watch::channel(Vec::new());
         let (told, routed) = oneshot::channel();
-        let working = async move {
-            tokio::select! {
-                ended = listening => {
-                    if let Err(error) = ended {
-                        tracing::error!(%error, "the gateway cannot listen any more");
-                    }
-                }
-                () = follow::run(&client, &known) => {}
-                () = route(&caches, &known, &proxy, settings, &statuses, told) => {}
-                () = status::write(&client, &known, newest) => {}
+        // Each is a task of its own: where requests go must not wait for what is said of it. None goes
+        // on without the others.
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            if let Err(error) = listening.await {
+                tracing::error!(%error, "the gateway cannot listen any more");
             }
-        };
-        tokio::spawn(async move { stop.run_until_cancelled(working).await });
+        });
+        tasks.spawn({
+            let (client, known) = (client.clone(), known.clone());
+            async move { follow::run(&client, &known).await }
+        });
+        tasks.spawn({
+            let known = known.clone();
+            async move { status::write(&client, &known, newest).await }
+        });
+        tasks.spawn(async move {
+            route(&caches, &known, &proxy, settings, &statuses, told).await;
+        });
+        tokio::spawn(async move { stop.run_until_cancelled(tasks.join_next()).await });
         // If it has ended before, there is nothing to wait for either.
         routed.map(drop)
     }

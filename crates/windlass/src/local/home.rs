@@ -12,7 +12,7 @@ use anyhow::Context;
 use clap::Args;
 use rustix::process::geteuid;
 use tempfile::TempDir;
-use windlass_local::{auth::private_dir, node::volumes::remove_all};
+use windlass_local::{auth::private_dir, directories::remove_all};
 
 use super::{
     lock::{self, Holder, Lock},
@@ -136,6 +136,11 @@ impl Home {
 
     pub(super) fn kubeconfig(&self) -> PathBuf {
         self.path.join("kubeconfig")
+    }
+
+    /// Blobs and manifests of its registry.
+    pub(super) fn registry(&self) -> PathBuf {
+        self.path.join("registry")
     }
 
     pub(super) fn close(self) -> anyhow::Result<()> {

@@ -7,10 +7,10 @@ use clap::Args;
 use tokio::task::JoinHandle;
 use windlass_local::{
     http::Server,
-    node::{self, Ending, Settings, images::Rule, places::Places},
+    node::{self, Ending, Settings, images::Rule, places::Places, recovery},
 };
 
-use super::home::Home;
+use super::{home::Home, own_rules::own_rules};
 
 const NAME: &str = "local";
 
@@ -51,10 +51,11 @@ pub(super) fn places(home: &Home) -> Places {
     Places::choose(home.path(), user.as_deref().map(Path::new))
 }
 
-/// The image of the install is the program that runs, in all versions: there is no other here.
-fn own_rules() -> Vec<Rule> {
-    let any = |version| format!("{}{version}={{windlass}}", crate::install::REPOSITORY);
-    [":*", "@*"].into_iter().filter_map(|version| Rule::parse_flag(&any(version)).ok()).collect()
+/// Ends what a killed one has left. A process that did not come to run its own program yet has all the
+/// open files of who made it: the store, the registry and the ports, none of which could be had.
+pub(super) fn end_left(home: &Home) {
+    // The node reads the records again, for what they say of each pod.
+    drop(recovery::end_processes(&places(home).pods()));
 }
 
 /// Runs pods until told to stop, and then ends them within their grace.
@@ -82,14 +83,4 @@ pub(super) fn start(
         ending.stop.cancel();
         ran
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_forms_of_the_own_image_have_a_rule() {
-        assert_eq!(own_rules().len(), 2);
-    }
 }

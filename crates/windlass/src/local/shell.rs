@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// A path as one word.
-pub(super) fn word(path: &Path) -> String {
+pub(crate) fn word(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

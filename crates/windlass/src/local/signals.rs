@@ -1,9 +1,10 @@
 //! By what `up` is told to end.
 
-use std::fs;
+use std::{fs, io, thread};
 
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 use windlass_local::node::Ending;
 
 /// The first signal gives pods their grace, the second takes it from them.
@@ -34,6 +35,15 @@ pub(super) fn listen() -> anyhow::Result<Ending> {
     // Whoever has started this may have it ignore the ends of children, and then none would be told.
     drop(on(SignalKind::child())?);
     Ok(ending)
+}
+
+/// In a thread of its own: the runtime would wait for the end of the input when it ends itself.
+pub(super) fn end_with_stdin(stop: CancellationToken) {
+    thread::spawn(move || {
+        // What is said there is of no matter, nor is why it ends.
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        stop.cancel();
+    });
 }
 
 fn status() -> String {

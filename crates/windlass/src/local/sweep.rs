@@ -9,7 +9,10 @@ use std::{
 
 use anyhow::Context;
 use rustix::process::geteuid;
-use windlass_local::node::{places::Places, recovery, volumes::remove_all};
+use windlass_local::{
+    directories::remove_all,
+    node::{places::Places, recovery},
+};
 
 use super::{home::PREFIX, lock::Lock};
 

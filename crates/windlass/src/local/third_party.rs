@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 const MANAGER: &str = "kubectl";
 const GATEWAY: &str = "gateway.networking.k8s.io";
 const SERVING: &str = "serving.kserve.io";
+const EARLY_INFERENCE: &str = "inference.networking.x-k8s.io";
+const POOL: Column = ("Inference Pool", "string", ".spec.poolRef.name");
 const AGE: Column = ("Age", "date", ".metadata.creationTimestamp");
 const HOSTNAMES: Column = ("Hostnames", "string", ".spec.hostnames");
 const FORMATS: Column = ("Formats", "string", ".spec.supportedModelFormats[*].name");
@@ -41,7 +43,7 @@ struct Kind {
     columns: &'static [Column],
 }
 
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 11] = [
     Kind {
         group: GATEWAY,
         kind: "GatewayClass",
@@ -98,7 +100,7 @@ const KINDS: [Kind; 9] = [
         columns: &[("Ports", "string", ".spec.targetPorts[*].number"), AGE],
     },
     Kind {
-        group: "inference.networking.x-k8s.io",
+        group: EARLY_INFERENCE,
         kind: "InferencePool",
         plural: "inferencepools",
         short: &["xinfpool"],
@@ -106,6 +108,26 @@ const KINDS: [Kind; 9] = [
         versions: &["v1alpha2"],
         has_status: true,
         columns: &[("Port", "integer", ".spec.targetPortNumber"), AGE],
+    },
+    Kind {
+        group: EARLY_INFERENCE,
+        kind: "InferenceObjective",
+        plural: "inferenceobjectives",
+        short: &[],
+        namespaced: true,
+        versions: &["v1alpha2"],
+        has_status: true,
+        columns: &[POOL, ("Priority", "integer", ".spec.priority"), AGE],
+    },
+    Kind {
+        group: EARLY_INFERENCE,
+        kind: "InferenceModelRewrite",
+        plural: "inferencemodelrewrites",
+        short: &[],
+        namespaced: true,
+        versions: &["v1alpha2"],
+        has_status: true,
+        columns: &[POOL, AGE],
     },
     Kind {
         group: SERVING,

@@ -16,8 +16,9 @@ use super::{
     api::{self, Api, Wanted},
     gateway::{self, Gateway},
     home::{self, Home},
-    install, node,
+    install, node, open_files,
     progress::{self, Screen},
+    registry::{self, Registry},
     shell, signals, third_party,
 };
 use crate::operator::{self, Work, logging};
@@ -34,6 +35,9 @@ pub(crate) struct Flags {
     /// Keep nothing: everything is gone when this ends
     #[arg(long, conflicts_with = "dir")]
     ephemeral: bool,
+    /// End when standard input ends, and so with whoever has started this
+    #[arg(long, hide = true)]
+    end_with_stdin: bool,
     /// Port of the API on 127.0.0.1; if not given, the one of the last time or else a free one
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
@@ -47,6 +51,9 @@ pub(crate) struct Flags {
 
     #[command(flatten)]
     gateway: gateway::Flags,
+
+    #[command(flatten)]
+    registry: registry::Flags,
 
     #[command(flatten)]
     node: node::Flags,
@@ -73,7 +80,9 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     let usual = logging::Usual::UP;
     let screen = flags.progress.screen(flags.logging.is_json(usual));
     logging::start_on(&flags.logging, &logging::Zap::default(), usual, screen.clone())?;
+    open_files::raise_limit();
     let home = if flags.ephemeral { Home::ephemeral() } else { Home::open(&flags.home) }?;
+    node::end_left(&home);
     let store = api::open_store(&home)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(serve(flags, &home, store.clone(), &screen));
@@ -94,12 +103,21 @@ async fn serve(
 ) -> anyhow::Result<()> {
     let ending = signals::listen()?;
     let Ending { stop, now } = ending.clone();
+    if flags.end_with_stdin {
+        signals::end_with_stdin(stop.clone());
+    }
     let allows_everything = flags.authorization == Authorization::AllowAll;
     let strict_resources = flags.node.strict_resources;
     let wanted = Wanted { port: flags.port, allows_everything, strict_resources };
     let gateway = Gateway::bind(&flags.gateway).await?;
+    let registry = Registry::bind(&flags.registry, home).await?;
     let Api { server, url, address, tls, caches, serving } =
         Api::start(home, store, &wanted).await?;
+    let mut greeting = vec![gateway.to_string()];
+    if let Some(registry) = registry {
+        greeting.push(registry.to_string());
+        registry.start(stop.clone());
+    }
     let places = node::places(home);
     let node = node::start(flags.node, server.clone(), places, address, ending)?;
     let working = async {
@@ -114,11 +132,10 @@ async fn serve(
             return Ok(());
         };
         let (operator, namespace) = operator?;
-        let greeting = gateway.to_string();
         let routed = gateway.start(&server, caches, tls, stop.clone());
         // Whoever asks right after the greeting should meet the routes that were there before.
         let _ = timeout(ROUTED, stop.run_until_cancelled(routed)).await;
-        announce(home, &url, &greeting);
+        announce(home, &url, &greeting.join("\n"));
         // Only tells of others' work, so nothing depends on its end.
         drop(tokio::spawn(progress::follow(admin, screen.clone(), stop.clone())));
         let operator = server.service(operator);
@@ -145,7 +162,7 @@ async fn serve(
 }
 
 /// Whoever does not listen any more is no reason to end.
-fn announce(home: &Home, url: &str, gateway: &str) {
+fn announce(home: &Home, url: &str, served: &str) {
     let kept = match home.is_ephemeral() {
         true => "nothing is kept".to_owned(),
         false => format!("its state is in {}", home.path().display()),
@@ -154,7 +171,7 @@ fn announce(home: &Home, url: &str, gateway: &str) {
     let told = writeln!(
         io::stdout(),
         "windlass is up at {url}; {kept}\n\
-         {gateway}\n\
+         {served}\n\
          export KUBECONFIG={kubeconfig}\n\
          Ctrl-C or `{}` ends it",
         home.down

@@ -26,9 +26,15 @@ pub(crate) struct Seen {
     pub(crate) ranges: Vec<Option<String>>,
     /// After so many parts of an upload nothing is answered any more.
     pub(crate) hold_after: Option<usize>,
+    pub(crate) held: usize,
     pub(crate) parts: usize,
     /// Of a blob that is asked for only so much is sent.
     pub(crate) send_only: Option<usize>,
+    /// What is answered before anything is looked at, each once: to which method, with which status and
+    /// `Retry-After`.
+    pub(crate) busy: Vec<(Method, u16, Option<&'static str>)>,
+    /// What was asked for when it was answered so.
+    pub(crate) refused: Vec<String>,
 }
 
 pub(crate) type Shared = Arc<Mutex<Seen>>;
@@ -52,6 +58,10 @@ impl Front {
 
 async fn before(State(seen): State<Shared>, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
+    if let Some(response) = busy(&seen, request.method()) {
+        seen.lock().unwrap().refused.push(request.uri().to_string());
+        return response;
+    }
     match *request.method() {
         Method::PATCH | Method::PUT if path.contains("/blobs/uploads/") => {
             if is_held(&seen, request.method()) {
@@ -78,10 +88,24 @@ async fn before(State(seen): State<Shared>, request: Request, next: Next) -> Res
     }
 }
 
+fn busy(seen: &Shared, asked: &Method) -> Option<Response> {
+    let mut seen = seen.lock().unwrap();
+    let at = seen.busy.iter().position(|(method, ..)| method == asked)?;
+    let (_, status, wait) = seen.busy.remove(at);
+    let response = Response::builder().status(status);
+    let response = match wait {
+        Some(wait) => response.header(header::RETRY_AFTER, wait),
+        None => response,
+    };
+    Some(response.body(Body::empty()).unwrap())
+}
+
 fn is_held(seen: &Shared, method: &Method) -> bool {
     let mut seen = seen.lock().unwrap();
     let is_held = seen.hold_after.is_some_and(|limit| seen.parts >= limit);
-    if method == Method::PATCH && !is_held {
+    if is_held {
+        seen.held += 1;
+    } else if method == Method::PATCH {
         seen.parts += 1;
     }
     is_held

@@ -1,11 +1,22 @@
 //! From a folder to a registry and back: nothing is lost, and equal input has equal digests.
 
+use std::{
+    fs,
+    time::{Duration, SystemTime},
+};
+
 use serde_json::Value;
 
 use crate::{
+    disk::through,
     server::Server,
-    world::{FILES, MODEL_KIT, MODEL_PACK, World},
+    world::{FILES, KITFILE, MODEL_KIT, MODEL_PACK, World, said},
 };
+
+/// As kit 1.11 would have it.
+const COMPATIBLE: &str = "sha256:9209c51eb2fe5d2e7e4f323763440c4f9745e83a3ab2066a1815f3b738d14400";
+const MODEL_PACK_OF_1970: &str =
+    "sha256:a1fe213fd9296e4ae08ce682426076fea4fed3d4121d3007897ceb5176ec88b3";
 
 #[test]
 fn k1_k28_both_forms_come_back_as_they_were() {
@@ -43,6 +54,67 @@ fn k1_k28_both_forms_come_back_as_they_were() {
         let checked = other(&["store", "fsck"]).well();
         assert!(checked.ends_with("blobs are whole\n"), "{checked}");
     }
+}
+
+/// Another folder with the same files, of another day.
+fn elsewhere(world: &World) {
+    for (name, text) in FILES.into_iter().chain([("Kitfile", KITFILE)]) {
+        let path = format!("other/place/{name}");
+        world.write(&path, text.as_bytes());
+        let day = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        fs::File::options().write(true).open(world.path(&path)).unwrap().set_modified(day).unwrap();
+    }
+}
+
+#[test]
+fn k1_neither_user_nor_day_nor_place_changes_a_digest() {
+    let world = World::new();
+    elsewhere(&world);
+    // Somebody else, with another umask, in another part of the world.
+    let user = ["unshare", "--user", "--map-user=4711", "--map-group=4712", "--"];
+    let shell = ["sh", "-c", "umask 0077; exec \"$0\" \"$@\""];
+    let can_be_another = said(through(&world, &user, &["version"])).code == Some(0);
+    if !can_be_another {
+        eprintln!("skipped in part: this system does not let us be somebody else (unshare)");
+    }
+    let launcher: Vec<&str> = user.into_iter().filter(|_| can_be_another).chain(shell).collect();
+    for (flags, epoch, digest) in [
+        (&[][..], None, MODEL_KIT),
+        (&["--compat=1.11"], None, COMPATIBLE),
+        (&["--use-model-pack"], None, MODEL_PACK),
+        (&["--use-model-pack"], Some("0"), MODEL_PACK_OF_1970),
+    ] {
+        for folder in ["model", "other/place"] {
+            let pack = [&["pack", folder, "-t", "tiny"], flags].concat();
+            let mut command = match folder {
+                "model" => world.command(&pack),
+                _ => through(&world, &launcher, &pack),
+            };
+            if folder != "model" {
+                command.env("TZ", "Pacific/Kiritimati").env("KITOPS_HOME", world.path("theirs"));
+                command.env("LANG", "tr_TR.UTF-8");
+            }
+            command.envs(epoch.map(|epoch| ("SOURCE_DATE_EPOCH", epoch)));
+            let packed = said(command).well();
+            assert!(packed.ends_with(&format!("Model saved: {digest}\n")), "{folder} {packed}");
+        }
+    }
+    let config = "4f81c515d41fe51eabefc8763fca37c46e16f213405a9d192aff3596da6ad3df";
+    let config = world.path("theirs/storage/blobs/sha256").join(config);
+    let config = fs::read_to_string(config).unwrap();
+    for text in [
+        r#""parameters":{"big":1e+21,"hex":255,"list":["b","a"],"temp":0.5}"#,
+        r#""A \u003ca@example.com\u003e""#,
+    ] {
+        assert!(config.contains(text), "{text} {config}");
+    }
+    // The layers of both forms are the same blobs: six, and two configs and three manifests, and a config
+    // and a manifest of 1970.
+    let blobs = fs::read_dir(world.path("theirs/storage/blobs/sha256")).unwrap().count();
+    assert_eq!(blobs, 6 + 2 + 3 + 2);
+    let mut wrong = world.command(&["pack", "model", "-t", "tiny"]);
+    wrong.env("SOURCE_DATE_EPOCH", "today");
+    said(wrong).refused(1, "SOURCE_DATE_EPOCH");
 }
 
 #[test]
@@ -121,4 +193,11 @@ fn only_layers_that_are_wanted_are_asked_for() {
         // The config comes beside the layers.
         assert_eq!(front.seen.lock().unwrap().ranges.len(), files.len() + 1, "{filter}");
     }
+    front.seen.lock().unwrap().ranges.clear();
+    for filter in ["--filter=foo", "--filter=a:b:c", "--filter=model:a:b", "--filter=model,foo"] {
+        world
+            .kit(&["unpack", "--plain-http", filter, "-d", "none", &name])
+            .refused(1, "nvalid filter");
+    }
+    assert!(front.seen.lock().unwrap().ranges.is_empty() && !world.path("none").exists());
 }

@@ -9,6 +9,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 pub(crate) const KITFILE: &str = "\
@@ -85,7 +86,20 @@ impl Said {
 impl World {
     /// With the model in `model`.
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::within(tempfile::tempdir().unwrap())
+    }
+
+    /// On no disk, where the system has room for that: for so many files that a disk is too slow.
+    pub(crate) fn in_memory() -> Self {
+        let place = Path::new("/dev/shm");
+        let room = rustix::fs::statvfs(place).map_or(0, |found| found.f_bavail * found.f_frsize);
+        Self::within(match room > 4 << 30 {
+            true => tempfile::tempdir_in(place).unwrap(),
+            false => tempfile::tempdir().unwrap(),
+        })
+    }
+
+    fn within(folder: TempDir) -> Self {
         symlink(env!("CARGO_BIN_EXE_windlass"), folder.path().join("kit")).unwrap();
         let world = Self { folder };
         for (name, text) in FILES {
@@ -130,8 +144,7 @@ impl World {
 
     /// Whoever gets it has to end it.
     pub(crate) fn begin<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Running {
-        let mut command = self.command(arguments);
-        Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+        Running::new(self.command(arguments))
     }
 
     /// Names and content of all files in a folder, without the Kitfile.
@@ -165,6 +178,38 @@ fn walk(root: &Path, folder: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
 pub(crate) struct Running(Child);
 
 impl Running {
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Its code, once it has ended.
+    pub(crate) fn code(&mut self) -> Option<i32> {
+        self.0.try_wait().unwrap().map(|status| status.code().unwrap())
+    }
+
+    pub(crate) fn new(mut command: Command) -> Self {
+        Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Told to end. Its exit code.
+    pub(crate) fn terminate(mut self) -> Option<i32> {
+        let pid = Pid::from_raw(i32::try_from(self.0.id()).unwrap()).unwrap();
+        kill_process(pid, Signal::TERM).unwrap();
+        self.0.wait().unwrap().code()
+    }
+
+    /// What it has taken of memory at most, in bytes.
+    pub(crate) fn most_memory(&self) -> u64 {
+        self.memory().unwrap()
+    }
+
+    /// Nothing once it has ended.
+    pub(crate) fn memory(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        Some(line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10)
+    }
+
     /// As the kernel does it: nothing is tidied up.
     pub(crate) fn kill(mut self) {
         self.0.kill().unwrap();

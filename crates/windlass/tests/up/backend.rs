@@ -7,7 +7,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     path::Path,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU16, Ordering},
     },
 };
@@ -82,6 +82,8 @@ pub(crate) struct Figures {
     pub(crate) waiting: AtomicU16,
     /// How much of its cache is in use, in percent.
     pub(crate) cache: AtomicU16,
+    /// The model that it was asked for last.
+    pub(crate) model: Mutex<String>,
 }
 
 /// One that looks like a model server with these figures.
@@ -91,12 +93,19 @@ pub(crate) async fn engine(at: SocketAddr, name: &'static str) -> Arc<Figures> {
     let answer = move |request: Request<Incoming>| {
         let waiting = said_of_it.waiting.load(Ordering::Relaxed);
         let cache = f64::from(said_of_it.cache.load(Ordering::Relaxed)) / 100.0;
+        let figures = said_of_it.clone();
         async move {
             match request.uri().path() {
                 "/metrics" => said(format!(
                     "vllm:num_requests_waiting {waiting}\nvllm:kv_cache_usage_perc {cache}\n"
                 )),
-                _ => said(name),
+                _ => {
+                    let body = request.into_body().collect().await.unwrap().to_bytes();
+                    let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+                    let model = asked["model"].as_str().unwrap_or_default();
+                    model.clone_into(&mut figures.model.lock().unwrap());
+                    said(name)
+                }
             }
         }
     };

@@ -1,7 +1,15 @@
 use std::{
-    fs,
-    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    fs::{self, File},
+    net::{Ipv4Addr, TcpListener},
+    os::{
+        fd::OwnedFd,
+        unix::{
+            fs::{DirBuilderExt, PermissionsExt},
+            process::ExitStatusExt,
+        },
+    },
     path::Path,
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -71,6 +79,36 @@ async fn a_second_signal_ends_pods_at_once() {
         assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
         assert!(!lives(&world, word));
     }
+}
+
+/// As a process that was made for a pod, and has not run its program yet when `up` is killed, has them.
+#[tokio::test]
+async fn what_a_killed_one_has_left_keeps_neither_its_store_nor_its_port_from_the_next() {
+    let world = World::new();
+    let first = world.up::<&str>(&[]);
+    let url = |up: &Up| up.said[0].split(';').next().unwrap().to_owned();
+    let before = url(&first);
+    first.kill();
+    let dir = world.usual_dir();
+    let pod = dir.join("pods/0f8fad5b-d9cb-469f-a165-70867728950e");
+    fs::create_dir_all(&pod).unwrap();
+    let token = format!("left-by-{}", std::process::id());
+    let record = json!({"c": {"id": "i", "restarts": 0, "imageId": "", "token": token,
+        "started": "2026-01-01T00:00:00Z"}});
+    fs::write(pod.join("run.json"), record.to_string()).unwrap();
+    let store = File::open(dir.join("store.redb")).unwrap();
+    store.try_lock().unwrap();
+    let port = before.rsplit(':').next().unwrap().parse().unwrap();
+    let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+    let mut left = {
+        let mut sleep = Command::new("sleep");
+        sleep.arg("60").env("WINDLASS_RUN", &token).stderr(Stdio::null());
+        sleep.stdin(store).stdout(OwnedFd::from(socket)).spawn().unwrap()
+    };
+    let second = world.up::<&str>(&[]);
+    assert_eq!(url(&second), before);
+    assert_eq!(left.wait().unwrap().signal(), Some(9));
+    second.terminate();
 }
 
 #[tokio::test]

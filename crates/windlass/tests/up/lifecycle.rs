@@ -31,7 +31,8 @@ async fn up_answers_by_a_kubeconfig_for_its_owner_alone() {
     assert_eq!(up.kubeconfig(), dir.join("kubeconfig"));
     assert!(up.said[0].starts_with("windlass is up at https://127.0.0.1:"), "{:?}", up.said);
     assert!(up.said[0].ends_with(&format!("its state is in {}", dir.display())), "{:?}", up.said);
-    assert_eq!(up.said[3], "Ctrl-C or `windlass down` ends it");
+    assert!(up.said[2].starts_with("the registry is at http://127.0.0.1:"), "{:?}", up.said);
+    assert_eq!(up.said[4], "Ctrl-C or `windlass down` ends it");
 
     let version = up.client().await.apiserver_version().await.unwrap();
     assert!(version.git_version.contains("windlass"), "{version:?}");
@@ -111,7 +112,7 @@ fn ephemeral_ones_run_side_by_side_and_down_ends_the_one_that_is_meant() {
     let world = World::new();
     let mut one = world.up(&["--ephemeral"]);
     let mut other = world.up(&["--ephemeral"]);
-    let command = |up: &Up| up.said[3].split('`').nth(1).unwrap().to_owned();
+    let command = |up: &Up| up.said[4].split('`').nth(1).unwrap().to_owned();
     let (end_one, end_other) = (command(&one), command(&other));
 
     let which = world.run(&["down"]);

@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::{
     backend::{Figures, apply, engine, route, service, text},
     gateway::{says, up},
-    running::{Up, World},
+    running::{self, Up, World},
     wait::until,
 };
 
@@ -233,4 +233,74 @@ async fn a_prompt_that_begins_alike_comes_back_to_the_same_pod() {
         seen.insert(pool.answering(&prompt(0, "Here?")).await.unwrap());
     }
     assert!(seen.len() == 1 && !seen.contains(home), "{seen:?}, not {home}");
+}
+
+#[tokio::test]
+async fn a_model_is_asked_for_under_another_name_without_anything_being_installed() {
+    let world = World::new();
+    let pool = Pool::new(&world, 80, &["a"]).await;
+    pool.until_answered_by(&["a"]).await;
+    let early = "inference.networking.x-k8s.io";
+    let reference = json!({ "group": GROUP, "name": "p" });
+    let rewrite = json!({ "apiVersion": format!("{early}/v1alpha2"),
+        "kind": "InferenceModelRewrite", "metadata": { "name": "w" },
+        "spec": { "poolRef": reference, "rules": [{
+            "matches": [{ "model": { "type": "Exact", "value": "m" } }],
+            "targets": [{ "modelRewrite": "other", "weight": 1 }] }] } });
+    apply(&pool.client, rewrite).await;
+    let objective = json!({ "apiVersion": format!("{early}/v1alpha2"),
+        "kind": "InferenceObjective", "metadata": { "name": "o" },
+        "spec": { "poolRef": reference, "priority": -1 } });
+    apply(&pool.client, objective).await;
+    until("another name", || async {
+        pool.answering("x").await?;
+        let model = pool.figures["a"].model.lock().unwrap().clone();
+        if model == "other" { Ok(()) } else { Err(model) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_pools_are_asked_is_counted_under_the_names_of_the_pickers_of_others() {
+    let world = World::new();
+    let pool = Pool::new(&world, 81, &["a", "b"]).await;
+    pool.set("a", 4, 0);
+    pool.set("b", 2, 50);
+    pool.until_answered_by(&["b"]).await;
+    let labels = r#"model_name="m",target_model_name="m""#;
+    let counted = |text: &str| {
+        let start = format!("inference_objective_request_total{{{labels}}} ");
+        text.lines().find_map(|line| line.strip_prefix(&start)?.parse::<u64>().ok())
+    };
+    let read = || async {
+        let request = Request::get("/metrics").body(Vec::new()).unwrap();
+        pool.client.request_text(request).await.unwrap()
+    };
+    let before = counted(&read().await).unwrap();
+    for _ in 0..5 {
+        pool.answering("x").await.unwrap();
+    }
+    let text = read().await;
+    assert_eq!(counted(&text), Some(before + 5), "{text}");
+    for line in [
+        format!("llm_d_epp_request_total{{{labels}}} {}", before + 5),
+        r#"inference_pool_average_queue_size{name="p"} 3"#.to_owned(),
+        r#"inference_pool_average_kv_cache_utilization{name="p"} 0.25"#.to_owned(),
+        r#"inference_pool_per_pod_queue_size{name="p",model_server_pod="a-rank-0"} 4"#.to_owned(),
+    ] {
+        assert!(text.lines().any(|said| said == line), "{line} in {text}");
+    }
+    // A request is over a moment after its answer.
+    until("rest", || async {
+        let text = read().await;
+        let rest = r#"inference_objective_running_requests{model_name="m"} 0"#;
+        if text.lines().any(|said| said == rest) { Ok(()) } else { Err(text) }
+    })
+    .await;
+    // Only who may read them sees them.
+    let anybody =
+        running::client(&pool.up.kubeconfig(), |config| config.auth_info = <_>::default()).await;
+    let request = Request::get("/metrics").body(Vec::new()).unwrap();
+    let refused = anybody.request_text(request).await.unwrap_err();
+    assert!(matches!(&refused, kube::Error::Api(status) if status.code == 401), "{refused}");
 }

@@ -23,6 +23,9 @@ use crate::{
     wait::{self, DEADLINE},
 };
 
+/// How the last line begins that it says when it is up.
+const LAST: &str = "Ctrl-C or ";
+
 /// A home of its own for every test, so that none touches the user's.
 pub(crate) struct World {
     folder: TempDir,
@@ -92,31 +95,51 @@ impl World {
         self.start(command)
     }
 
+    /// The same, where the process may have this many files open unless it asks for more.
+    pub(crate) fn up_with_open_files(&self, most: u32) -> Up {
+        let program = env!("CARGO_BIN_EXE_windlass");
+        let mut command = self.in_world(Command::new("bash"));
+        command.args(["-c", &format!("ulimit -S -n {most}; exec {program} up")]);
+        self.start(command)
+    }
+
     /// The same on a disk of this many mebibytes that nobody else sees, and where we can: says aloud if
     /// the system does not let us have one.
     pub(crate) fn up_on_disk(&self, size: u32, arguments: &[&str]) -> Option<(Up, PathBuf)> {
         let dir = self.path("disk");
         fs::create_dir(&dir).unwrap();
+        let disk = format!("mount -t tmpfs -o size={size}m,mode=700 small '{}'", dir.display());
+        let mut command = self.among(&disk)?;
+        command.args(["up", "--dir"]).arg(&dir).args(arguments);
+        let up = self.start(command);
+        let seen = format!("/proc/{}/root{}", up.id(), dir.display());
+        Some((up, seen.into()))
+    }
+
+    /// The same, where these commands have changed what is mounted, for nobody else: says aloud if the
+    /// system does not let us do so.
+    pub(crate) fn up_among(&self, mounts: &str, arguments: &[&str]) -> Option<Up> {
+        let mut command = self.among(mounts)?;
+        command.arg("up").args(arguments);
+        Some(self.start(command))
+    }
+
+    fn among(&self, mounts: &str) -> Option<Command> {
         let command = |program: &str| {
             let mut command = self.in_world(Command::new("unshare"));
             command.arg("--mount");
             if !geteuid().is_root() {
                 command.arg("--map-root-user");
             }
-            let script =
-                format!("mount -t tmpfs -o size={size}m,mode=700 small \"$0\" && exec \"$@\"");
-            command.args(["--", "sh", "-c", &script]).arg(&dir).arg(program);
+            command.args(["--", "sh", "-c", &format!("{mounts} && exec \"$0\" \"$@\"")]);
+            command.arg(program);
             command
         };
         if !command("true").output().is_ok_and(|done| done.status.success()) {
-            eprintln!("skipped: this system lets us have no disk of our own (unshare, mount)");
+            eprintln!("skipped: this system lets us mount nothing of our own (unshare, mount)");
             return None;
         }
-        let mut command = command(env!("CARGO_BIN_EXE_windlass"));
-        command.args(["up", "--dir"]).arg(&dir).args(arguments);
-        let up = self.start(command);
-        let seen = format!("/proc/{}/root{}", up.id(), dir.display());
-        Some((up, seen.into()))
+        Some(command(env!("CARGO_BIN_EXE_windlass")))
     }
 
     /// The same, started by somebody who does not want to know of the ends of children.
@@ -151,7 +174,7 @@ impl World {
         let mut child = command.stdout(Stdio::piped()).stderr(err).spawn().unwrap();
         let lines = follow(child.stdout.take().unwrap());
         let mut up = Up { child, log, said: Vec::new() };
-        while up.said.len() < 4 {
+        while !up.said.last().is_some_and(|line| line.starts_with(LAST)) {
             match lines.recv_timeout(DEADLINE) {
                 Ok(line) => up.said.push(line),
                 Err(_) => panic!("it is not up: {:?}; log: {}", up.said, up.log()),

@@ -60,7 +60,7 @@ async fn a_definition_that_is_there_is_never_touched() {
     let definitions: Api<CustomResourceDefinition> = Api::all(up.client().await);
     assert_eq!(definitions.get(ROUTES).await.unwrap(), before);
     let all = definitions.list(&ListParams::default()).await.unwrap();
-    assert_eq!(all.items.iter().filter(foreign).count(), 9);
+    assert_eq!(all.items.iter().filter(foreign).count(), 11);
     // And it stops when it goes.
     definitions.delete(ROUTES, &DeleteParams::default()).await.unwrap();
     until("no answer", || async {
