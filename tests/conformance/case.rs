@@ -9,6 +9,8 @@ use std::{
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::server::Server;
+
 /// One row of the conformance table. It has a namespace and an API group of its own.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -55,7 +57,18 @@ pub(crate) struct Step {
     /// Parts of the answer, by JSON pointer, that later steps call by name.
     pub(crate) keep: BTreeMap<String, String>,
     pub(crate) want: Want,
+    /// What the embedded server answers instead, where a local node does not do what is asked for.
+    pub(crate) here: Option<Want>,
+    /// Warnings that the embedded server gives beside those of the real one: of what is stored and has
+    /// no effect on a local node. Each must come, and what is left is compared.
+    pub(crate) told_here: Vec<String>,
     pub(crate) compare: Compare,
+}
+
+impl Step {
+    pub(crate) fn want_on(&self, server: &Server) -> &Want {
+        self.here.as_ref().filter(|_| server.is_embedded()).unwrap_or(&self.want)
+    }
 }
 
 /// How far the answers of the two servers must agree.

@@ -37,6 +37,9 @@ impl Check<'_> {
             let seen = answer.warnings.iter().map(|text| Value::String(text.clone())).collect();
             self.compare("warnings", &Value::Array(wanted), Some(&Value::Array(seen)), true);
         }
+        for warning in &answer.untold {
+            self.problem(format!("no warning {warning}"));
+        }
         if let Some(text) = &want.text {
             self.compare("text", &Value::String(text.clone()), Some(&answer.body), true);
         }

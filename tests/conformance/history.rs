@@ -3,10 +3,19 @@
 //!
 //! `WINDLASS_SEED` replays one history, `WINDLASS_HISTORIES` asks for another number of them. A
 //! difference is reported with the fewest steps that show it.
+//!
+//! Both servers take each step in the same second, so that the times of owners, and the order that
+//! follows from them, are compared too. Only if a step lasts into the next second is the history run
+//! again; any other difference is a failure the first time it is seen.
 
 mod generate;
 
+use std::time::Duration;
+
+use futures::future::join_all;
+use jiff::Timestamp;
 use serde_json::Value;
+use windlass_tests::wait::pass;
 
 use crate::{
     case::{Names, Step},
@@ -20,6 +29,10 @@ use generate::{Kind, Random};
 /// Of each kind, unless more are asked for.
 const HISTORIES: u64 = 8;
 const STEPS: usize = 30;
+/// A step is begun only if this much of the second is left.
+const ROOM: Duration = Duration::from_millis(350);
+/// A machine on which no history gets through in so many runs cannot tell anything.
+const RUNS: usize = 20;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn random_histories_leave_the_same_objects() {
@@ -33,7 +46,7 @@ async fn random_histories_leave_the_same_objects() {
     for kind in Kind::ALL {
         for &seed in &seeds {
             let history = generate::history(kind, &mut Random::new(seed), STEPS);
-            if let Some(difference) = trials.steady_difference(kind, &history).await {
+            if let Some(difference) = trials.difference(kind, &history).await {
                 let history = trials.shrink(kind, history).await;
                 let difference = trials.difference(kind, &history).await.unwrap_or(difference);
                 let history = describe(&history);
@@ -80,16 +93,28 @@ struct Trials<'a> {
 }
 
 impl Trials<'_> {
-    /// Runs a history on an object of its own, up to the first answers that differ.
+    /// What differs in a run all of whose steps both servers took in the same second.
     async fn difference(&mut self, kind: Kind, history: &[Step]) -> Option<String> {
+        for _ in 0..RUNS {
+            match self.run(kind, history).await {
+                Ok(difference) => return difference,
+                Err(Torn) => continue,
+            }
+        }
+        Some(format!("in none of {RUNS} runs both servers kept to the same seconds"))
+    }
+
+    /// Runs a history on an object of its own, up to the first answers that differ.
+    async fn run(&mut self, kind: Kind, history: &[Step]) -> Result<Option<String>, Torn> {
         self.count += 1;
         let name = format!("{}{}", kind.prefix(), self.count);
         let mut sides: Vec<Side> =
             self.servers.iter().map(|server| Side::new(server, &name)).collect();
         for (index, step) in history.iter().enumerate() {
-            let mut answers = Vec::new();
-            for side in &mut sides {
-                answers.push(side.ask(step).await);
+            let second = room().await;
+            let answers = join_all(sides.iter_mut().map(|side| side.ask(step))).await;
+            if Timestamp::now().as_second() != second {
+                return Err(Torn);
             }
             let mut places = Vec::new();
             match &answers[..] {
@@ -97,21 +122,10 @@ impl Trials<'_> {
                 answers => places.extend(answers.iter().filter_map(breakdown)),
             }
             if !places.is_empty() {
-                return Some(format!("step {}: {}", index + 1, places.join("; ")));
+                return Ok(Some(format!("step {}: {}", index + 1, places.join("; "))));
             }
         }
-        None
-    }
-
-    /// Owners are kept in the order of whole seconds. If the two servers take a step on the two sides
-    /// of such a second they differ for once; what differs by itself does so again.
-    async fn steady_difference(&mut self, kind: Kind, history: &[Step]) -> Option<String> {
-        let first = self.difference(kind, history).await?;
-        let second = self.difference(kind, history).await;
-        if second.is_none() {
-            eprintln!("a history of {kind:?} differed once and not again: {first}");
-        }
-        second
+        Ok(None)
     }
 
     /// Leaves out every step without which there is still a difference.
@@ -130,6 +144,22 @@ impl Trials<'_> {
     }
 }
 
+/// The servers took a step on the two sides of a second.
+struct Torn;
+
+/// The second that is, with enough of it left for a step.
+async fn room() -> i64 {
+    loop {
+        let now = Timestamp::now();
+        let left = Duration::from_secs(1)
+            .saturating_sub(Duration::from_nanos(now.subsec_nanosecond().unsigned_abs().into()));
+        if left >= ROOM {
+            return now.as_second();
+        }
+        pass(left).await;
+    }
+}
+
 /// One server's view of a history.
 struct Side<'a> {
     server: &'a Server,
@@ -139,7 +169,7 @@ struct Side<'a> {
 
 impl<'a> Side<'a> {
     fn new(server: &'a Server, name: &str) -> Self {
-        Self { server, names: generate::names(name), seen: Seen::default() }
+        Self { server, names: generate::names(name), seen: Seen::in_step() }
     }
 
     async fn ask(&mut self, step: &Step) -> Value {

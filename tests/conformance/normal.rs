@@ -2,7 +2,7 @@
 //!
 //! Uids, the resourceVersions of objects, and names that a server makes up become numbers in the
 //! order in which a case meets them, so that "unchanged" on one server and "changed" on the other
-//! still shows.
+//! still shows. So do times where both servers take each step in the same second.
 
 use std::collections::HashMap;
 
@@ -66,6 +66,8 @@ pub(crate) fn differ(path: &str, one: &Value, other: &Value, places: &mut Vec<St
 
 #[derive(Default)]
 pub(crate) struct Seen {
+    /// None: the two servers take a step at times of their own.
+    times: Option<HashMap<String, usize>>,
     uids: HashMap<String, usize>,
     versions: HashMap<String, usize>,
     /// What stands for the random ends of names and the hashes of templates.
@@ -73,8 +75,15 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
+    /// For servers that take each step in the same second.
+    pub(crate) fn in_step() -> Self {
+        Self { times: Some(HashMap::new()), ..Self::default() }
+    }
+
     fn normal(&mut self, step: &Step, answer: &Answer) -> Normal {
-        let whole = step.compare == Compare::Whole;
+        // Then each answer is compared with what is wanted of that server.
+        let alike = step.here.is_none();
+        let whole = alike && step.compare == Compare::Whole;
         let mut body = Value::Null;
         let mut warnings = Vec::new();
         let mut events = Vec::new();
@@ -85,7 +94,7 @@ impl Seen {
             loosen_events(&mut events, step);
             warnings.clone_from(&answer.warnings);
         }
-        Normal { code: answer.code, warnings, body, events }
+        Normal { code: if alike { answer.code } else { 0 }, warnings, body, events }
     }
 
     /// Takes note of the names that a server made up.
@@ -144,14 +153,19 @@ impl Seen {
         normal
     }
 
-    /// Entries are sorted by their times, which differ: sort them by what does not.
+    /// Kubernetes orders entries by operation, time and the rest. Where the times are each server's
+    /// own, so is the order: it must be the one that they give, and beyond that it is not compared.
     fn entries(&mut self, entries: &[Value]) -> Value {
-        let mut entries: Vec<Value> = entries.iter().map(|entry| self.value(entry)).collect();
-        entries.sort_by_cached_key(|entry| {
-            ["operation", "manager", "apiVersion", "subresource"]
-                .map(|part| entry[part].as_str().unwrap_or_default().to_owned())
-        });
-        Value::Array(entries)
+        let mut normal: Vec<Value> = entries.iter().map(|entry| self.value(entry)).collect();
+        if self.times.is_some() {
+            return Value::Array(normal);
+        }
+        if !entries.is_sorted_by_key(|entry| order(entry, true)) {
+            normal.insert(0, "not in the order of operation, time, manager, version".into());
+            return Value::Array(normal);
+        }
+        normal.sort_by_cached_key(|entry| order(entry, false));
+        Value::Array(normal)
     }
 
     /// Those of lists and bookmarks depend on what else the server does.
@@ -166,7 +180,9 @@ impl Seen {
 
     fn text(&mut self, text: &str) -> String {
         if text.parse::<jiff::Timestamp>().is_ok() {
-            return "<time>".to_owned();
+            let Some(times) = &mut self.times else { return "<time>".to_owned() };
+            let next = times.len();
+            return format!("<time {}>", times.entry(text.to_owned()).or_insert(next));
         }
         let mut normal = String::new();
         let mut rest = text;
@@ -182,6 +198,14 @@ impl Seen {
         let normal = normal + rest;
         self.made.iter().fold(normal, |text, (made, name)| text.replace(made, name))
     }
+}
+
+/// By what entries of managedFields are sorted. Times have one format, in which text sorts as time, and
+/// those that are absent come first.
+fn order(entry: &Value, with_time: bool) -> [String; 5] {
+    let part = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+    let time = if with_time { part("time") } else { String::new() };
+    [part("operation"), time, part("manager"), part("apiVersion"), part("subresource")]
 }
 
 /// A time by which Kubernetes measures its own delay; it is there or not by what came together.
@@ -248,4 +272,24 @@ fn replace(text: Option<&mut Value>, pattern: &str) {
     if let Some(text) = text {
         *text = Value::String(pattern.to_owned());
     }
+}
+
+#[test]
+fn owners_in_another_order_than_their_times_give_are_seen() {
+    let entry = |manager: &str, second: u8| {
+        let time = format!("2026-01-01T00:00:0{second}Z");
+        serde_json::json!({ "manager": manager, "operation": "Update", "time": time })
+    };
+    let normal = |mut seen: Seen, entries: [Value; 2]| {
+        seen.value(&serde_json::json!({ "managedFields": entries }))
+    };
+    let (early, at_once) = ([entry("b", 1), entry("a", 2)], [entry("a", 1), entry("b", 1)]);
+    let wrong = [entry("b", 1), entry("a", 1)];
+    // Each server has taken the steps at times of its own.
+    let [one, other] = [&early, &at_once].map(|all| normal(Seen::default(), all.clone()));
+    assert_eq!(one, other);
+    assert_ne!(normal(Seen::default(), wrong), other);
+    // Both have taken them in the same seconds.
+    let [one, other] = [&early, &at_once].map(|all| normal(Seen::in_step(), all.clone()));
+    assert_ne!(one, other);
 }

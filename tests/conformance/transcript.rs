@@ -169,6 +169,8 @@ fn normal(text: &str, folder: &Path) -> String {
             rule(r"127\.0\.0\.1:\d+", "<server>"),
             rule(r"\b(10|127\.(64|96))(\.\d+)+\b", "<address>"),
             rule(r"\b(\d+d)?(\d+h)?(\d+m)?\d+m?s\b", "<age>"),
+            // Full minutes, on a slow machine. More digits are an amount of processors.
+            rule(r"\b[1-9]m\b", "<age>"),
             rule(r"/tmp/[A-Za-z0-9_./-]+", "<file>"),
             // Columns are as wide as what stands in them.
             rule(r" {2,}", "  "),
@@ -177,6 +179,16 @@ fn normal(text: &str, folder: &Path) -> String {
     });
     let text = text.replace(&folder.display().to_string(), "<folder>");
     RULES.iter().fold(text, |text, (rule, with)| rule.replace_all(&text, *with).into_owned())
+}
+
+#[test]
+fn ages_may_differ_and_amounts_may_not() {
+    for age in ["0s", "59s", "3m", "3m1s", "2m59s", "1h2m3s", "250ms"] {
+        assert_eq!(normal(&format!("a  {age} b"), Path::new("/none")), "a  <age> b");
+    }
+    for amount in ["100m", "10Mi", "3", "3M"] {
+        assert_eq!(normal(amount, Path::new("/none")), amount);
+    }
 }
 
 #[test]

@@ -1,25 +1,29 @@
 //! Changes and crashes at random. However it went, at rest exactly the wanted processes run.
 //!
-//! `wanted` has what the objects should be, `step` changes it, `rest` compares it with the API and the
-//! machine. The same seed takes the same steps, though not at the same moments.
+//! `wanted` has what the objects should be, `step` changes it, `requests` asks those behind the gateway
+//! meanwhile, `rest` compares it with the API and the machine. The same seed takes the same steps,
+//! though not at the same moments.
 
 mod random;
+mod requests;
 mod rest;
 mod step;
 mod wanted;
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    env,
+    env, fs,
     panic::{AssertUnwindSafe, resume_unwind},
     time::{Duration, Instant},
 };
 
 use futures::FutureExt;
-use kube::Client;
+use k8s_openapi::api::core::v1::Node;
+use kube::{Api, Client, api::ListParams};
 use random::Random;
 use step::Step;
-use wanted::Wanted;
+use wanted::{FLAGS, Kind, LASTING, Wanted, Workload};
+use windlass_tests::until;
 
 use crate::{
     machine, objects,
@@ -44,6 +48,11 @@ struct Churn {
     random: Random,
     wanted: Wanted,
     taken: BTreeMap<&'static str, usize>,
+    /// Requests through the gateway, and why some of them were not.
+    answered: usize,
+    unanswered: BTreeMap<String, usize>,
+    /// For how long one that was not ready has answered.
+    longest: Duration,
     last: VecDeque<String>,
     started: Instant,
 }
@@ -56,8 +65,14 @@ fn number(name: &str, usual: u64) -> u64 {
 async fn at_rest_exactly_the_wanted_processes_run() {
     let (seed, seconds) = (number(SEED, USUAL_SEED), number(SECONDS, USUAL_SECONDS));
     let world = World::new(RULES);
-    let up = world.up::<&str>(&[]);
+    let up = world.up(&FLAGS);
     let client = up.client().await;
+    let nodes: Api<Node> = Api::all(client.clone());
+    until("a node", || async {
+        let found = nodes.list(&ListParams::default()).await.unwrap().items;
+        if found.is_empty() { Err("there is none".to_owned()) } else { Ok(()) }
+    })
+    .await;
     let before = objects::all(&client).await;
     let mut churn = Churn {
         world,
@@ -66,6 +81,9 @@ async fn at_rest_exactly_the_wanted_processes_run() {
         random: Random::new(seed),
         wanted: Wanted::default(),
         taken: BTreeMap::new(),
+        answered: 0,
+        unanswered: BTreeMap::new(),
+        longest: Duration::ZERO,
         last: VecDeque::new(),
         started: Instant::now(),
     };
@@ -73,9 +91,9 @@ async fn at_rest_exactly_the_wanted_processes_run() {
     if let Err(failure) = Box::pin(run).await {
         eprintln!("churn: seed {seed} has failed; the last steps:");
         churn.last.iter().for_each(|step| eprintln!("  {step}"));
-        if let Some(up) = &churn.up {
-            eprintln!("churn: the log:\n{}", up.log());
-        }
+        // Of all starts, also where the last of them has failed.
+        let log = fs::read_to_string(churn.world.path("log")).unwrap_or_default();
+        eprintln!("churn: the log:\n{log}");
         resume_unwind(failure);
     }
     eprintln!("churn: seed {seed}, steps: {:?}", churn.taken);
@@ -83,12 +101,17 @@ async fn at_rest_exactly_the_wanted_processes_run() {
 
 impl Churn {
     async fn run(&mut self, time: Duration, before: &std::collections::BTreeSet<String>) {
+        let lasting = Workload { kind: Kind::Pool, replicas: 2, version: 0 };
+        self.take(Step::Apply(LASTING.to_owned(), lasting)).await;
+        self.ask_all().await;
+        self.started = Instant::now();
         while self.started.elapsed() < time {
             let step = Step::choose(&mut self.random, &self.wanted);
             self.note(&step);
             self.take(step).await;
             let pause = self.random.below(400);
             windlass_tests::wait::pass(Duration::from_millis(pause)).await;
+            self.ask().await;
         }
         let steps: usize = self.taken.values().sum();
         let stopped = Instant::now();
@@ -98,8 +121,13 @@ impl Churn {
             "churn: {steps} steps in {} s; at rest after {rested:.1} s with {} pods and {} processes, \
              exactly those wanted",
             time.as_secs(),
-            found.pods,
-            found.processes,
+            found.pods.len(),
+            found.processes.len(),
+        );
+        eprintln!(
+            "churn: {} requests were answered by pods that were ready, by others for {:?} at most; no \
+             answer: {:?}",
+            self.answered, self.longest, self.unanswered
         );
         self.delete_everything(before).await;
         eprintln!("churn: after the deletion of everything nothing is left");

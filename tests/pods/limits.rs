@@ -81,7 +81,8 @@ async fn a_pod_over_its_memory_limit_is_killed_for_it_and_nothing_is_left() {
     .await;
     assert_eq!((&ended["reason"], &ended["exitCode"]), (&json!("OOMKilled"), &json!(137)));
 
-    // It has left its group of processes and carries no token, but it cannot leave the control group.
+    // It has left its group of processes and has no variables. It is still in the control group, and has
+    // the limit that marks it.
     let sly = pod("sly", "env -i setsid sleep 48410 & sleep 0.2; exec sleep 48411");
     objects::apply(&client, &sly).await;
     let alive = |word: &str| {

@@ -6,32 +6,63 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The variable by which processes of pods are known.
-const MARK: &str = "WINDLASS_RUN=";
+/// The variable in which most processes of pods carry a token.
+const TOKEN: &str = "WINDLASS_RUN=";
+/// Of the pod, also as an argument of those that have no variables.
+const POD: &str = "HOSTNAME=";
 
 /// A living process of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
     pub(crate) pod: String,
+    /// Empty where it cannot be seen.
     pub(crate) token: String,
 }
 
-/// All processes of pods of this world: their variables name its folders.
+/// All processes of pods of this world, by whatever leads to its folders: their variables, their
+/// arguments or where they are. What the node itself knows them by plays no part.
 pub(crate) fn processes(world: &Path) -> Vec<Process> {
-    let world = world.to_str().unwrap();
+    let pods = world.join("state/pods");
+    let pods = pods.to_str().unwrap();
     let all = fs::read_dir("/proc").unwrap();
     let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let process = |pid: i32| {
         // Of one that has ended nothing is left to read.
-        let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-        let environment = String::from_utf8_lossy(&environment);
-        let variable = |name| environment.split('\0').find_map(|one| one.strip_prefix(name));
-        let token = variable(MARK).filter(|_| environment.contains(world))?;
-        let pod = variable("HOSTNAME=").unwrap_or_default();
-        Some(Process { pid, pod: pod.to_owned(), token: token.to_owned() })
+        let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let words = [read("environ"), read("cmdline")].concat();
+        let words = String::from_utf8_lossy(&words);
+        let place = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+        if !words.contains(pods) && !place.to_string_lossy().starts_with(pods) {
+            return None;
+        }
+        let word = |name| words.split('\0').find_map(|one| one.strip_prefix(name));
+        let owned = |name| word(name).unwrap_or_default().to_owned();
+        Some(Process { pid, pod: owned(POD), token: owned(TOKEN) })
     };
     pids.filter_map(process).collect()
+}
+
+/// None of one that has ended. Each is 0 where its leader is outside of what this process can see,
+/// as in a container; `getsid` of rustix takes that for impossible and panics.
+pub(crate) fn group_and_session(pid: i32) -> Option<(i32, i32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before it may have anything in it.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(2).map(|field| field.parse().ok());
+    Some((fields.next()??, fields.next()??))
+}
+
+/// Processes that have a path among their variables or arguments.
+pub(crate) fn mentioning(path: &Path) -> Vec<i32> {
+    let all = fs::read_dir("/proc").unwrap();
+    let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let mentions = |pid: &i32| {
+        let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let words = [read("environ"), read("cmdline")].concat();
+        String::from_utf8_lossy(&words).contains(path.to_str().unwrap())
+    };
+    pids.filter(mentions).collect()
 }
 
 /// How many processes each pod has.

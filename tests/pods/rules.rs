@@ -25,6 +25,10 @@ match = "local/client:*"
 argv = ["{bin}/stand-in", "client", "--host", "{podIP}"]
 
 [[image]]
+match = "local/missing:*"
+argv = ["{bin}/no-such-program"]
+
+[[image]]
 match = "local/shell:*"
 argv = ["/bin/bash", "-c"]
 
@@ -35,6 +39,10 @@ argv = ["{bin}/stand-in", "server", "--host", "{podIP}"]
 
 [[image]]
 match = "*zerfoo:*"
+argv = ["{bin}/stand-in", "server", "--host", "{podIP}"]
+
+[[image]]
+match = "ghcr.io/windlass/aim:*"
 argv = ["{bin}/stand-in", "server", "--host", "{podIP}"]
 
 [[image]]

@@ -26,7 +26,7 @@ const TOKENS: u64 = 5;
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) gateway: SocketAddr,
-    pub(crate) host: &'static str,
+    pub(crate) host: String,
     /// What all paths begin with.
     pub(crate) base: &'static str,
     pub(crate) model: &'static str,
@@ -50,7 +50,12 @@ pub(crate) struct Answer {
 impl Answer {
     /// What the stand-in says of itself.
     pub(crate) fn says(&self, what: &str) -> &str {
-        self.headers[&format!("x-stand-in-{what}")].to_str().unwrap()
+        self.is_said(what).unwrap_or_else(|| panic!("it does not say its {what}: {self:?}"))
+    }
+
+    /// The same, of an answer that may be somebody else's.
+    pub(crate) fn is_said(&self, what: &str) -> Option<&str> {
+        self.headers.get(format!("x-stand-in-{what}"))?.to_str().ok()
     }
 }
 

@@ -81,6 +81,13 @@ impl World {
         self.start(Command::new(&self.windlass), arguments)
     }
 
+    /// The same, with these variables.
+    pub(crate) fn up_with<S: AsRef<OsStr>>(&self, env: &[(&str, &str)], arguments: &[S]) -> Up {
+        let mut command = Command::new(&self.windlass);
+        command.envs(env.iter().copied());
+        self.start(command, arguments)
+    }
+
     /// The same in a control group.
     pub(crate) fn up_in(&self, group: &Path) -> Up {
         let mut command = Command::new("sh");
@@ -112,7 +119,12 @@ impl World {
         while !up.said.last().is_some_and(|line| line.starts_with(LAST)) {
             match up.lines.recv_timeout(wait::DEADLINE) {
                 Ok(line) => up.said.push(line),
-                Err(_) => panic!("it is not up: {:?}; log: {}", up.said, up.log()),
+                Err(_) => {
+                    let log = up.log();
+                    let ended = up.child.try_wait();
+                    let last = log.lines().next_back().unwrap_or_default();
+                    panic!("it is not up ({ended:?}): {last}; said: {:?}; log: {log}", up.said);
+                }
             }
         }
         up
@@ -172,6 +184,14 @@ impl Up {
         address.unwrap_or_else(|| panic!("no gateway: {:?}", self.said))
     }
 
+    /// As it stands before the names of artifacts.
+    pub(crate) fn registry(&self) -> String {
+        let said =
+            self.said.iter().find_map(|line| line.strip_prefix("the registry is at http://"));
+        let address = said.and_then(|said| said.split(',').next());
+        address.unwrap_or_else(|| panic!("no registry: {:?}", self.said)).to_owned()
+    }
+
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
@@ -183,7 +203,8 @@ impl Up {
     /// As a power cut would, for it alone.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
-        assert_eq!(self.child.wait().unwrap().signal(), Some(9));
+        let ended = self.child.wait().unwrap();
+        assert_eq!(ended.signal(), Some(9), "it had ended by itself: {ended}; {}", self.log());
     }
 
     pub(crate) fn terminate(mut self) {

@@ -17,7 +17,9 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use xtask::cluster::{Assets, ControlPlane, Kserve, Options, find_kserve, find_kubectl};
+use xtask::cluster::{
+    Assets, ControlPlane, Kserve, Options, apply_own_crds, find_kserve, find_kubectl,
+};
 
 use crate::{
     definitions,
@@ -66,9 +68,7 @@ impl Cluster {
                 let kubeconfig = PathBuf::from(kubeconfig);
                 let client = connect(&kubeconfig).await;
                 let server = Server::Shared(assets);
-                let cluster = Self { client, kubeconfig, audit_log: audit_log.into(), server };
-                cluster.install_crds().await;
-                Some(cluster)
+                Some(Self { client, kubeconfig, audit_log: audit_log.into(), server })
             }
             _ => Some(Self::start(assets, &FOREIGN).await),
         }
@@ -123,17 +123,16 @@ impl Cluster {
         cluster
     }
 
-    /// Our own definitions.
+    /// Our own definitions. The real one of this run has them.
     pub async fn install_crds(&self) {
-        if let Server::Embedded(_) = self.server {
-            return definitions::apply(&self.client, &definitions::ours()).await;
-        }
-        let crds = run(Command::new(binary()).arg("crds"));
-        self.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", "-"], &crds);
-        let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"];
-        // A definition that has no status at all yet is an error to `kubectl wait`.
-        while let Err(error) = self.try_kubectl(&wait, "") {
-            assert!(error.contains("accessor error"), "{error}");
+        match &self.server {
+            Server::Embedded(_) => {
+                definitions::apply(&self.client, &definitions::ours()).await;
+            }
+            Server::Shared(assets) | Server::Private(_, assets, _) => {
+                let crds = run(Command::new(binary()).arg("crds"));
+                apply_own_crds(assets, &self.kubeconfig, &crds).unwrap();
+            }
         }
     }
 

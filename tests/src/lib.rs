@@ -13,6 +13,7 @@ pub mod http;
 pub mod kubelet;
 pub mod logs;
 pub mod needs;
+pub mod note;
 pub mod operator;
 pub mod wait;
 

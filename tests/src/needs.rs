@@ -3,7 +3,9 @@
 //! A scenario that cannot run says so aloud and in the file that `WINDLASS_TEST_NOTES` names, by which
 //! `cargo xtask test` counts it as what it is: not passed.
 
-use std::{fs::OpenOptions, io::Write, path::PathBuf};
+use std::path::PathBuf;
+
+pub use crate::note::note;
 
 /// Where scenarios run. Their source is built once for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,18 +63,4 @@ pub fn kubectl() -> Option<PathBuf> {
             None
         }
     }
-}
-
-/// Says that this test does not run, and why.
-pub fn note(reason: &str) {
-    eprintln!("skipped: {reason}");
-    let Ok(path) = std::env::var("WINDLASS_TEST_NOTES") else { return };
-    let thread = std::thread::current();
-    let test = std::env::var("NEXTEST_TEST_NAME").ok();
-    let test = test.as_deref().or(thread.name()).unwrap_or_default();
-    let binary = std::env::var("NEXTEST_BINARY_ID").unwrap_or_default();
-    let line = format!("{binary}\t{test}\t{}\n", reason.replace(['\n', '\t'], " "));
-    // Tests run at once; a short line is written as one.
-    let file = OpenOptions::new().create(true).append(true).open(path);
-    file.and_then(|mut file| file.write_all(line.as_bytes())).unwrap();
 }

@@ -125,7 +125,10 @@ pub(crate) fn names(name: &str) -> Names {
 pub(crate) fn history(kind: Kind, random: &mut Random, steps: usize) -> Vec<Step> {
     let first = if random.percent(50) { create(kind, random) } else { apply(kind, random) };
     let mut history = vec![first];
-    history.extend((1..steps).map(|_| write(kind, random)));
+    history.extend((1..steps).map(|_| {
+        let write = write(kind, random);
+        if random.percent(12) { dry(write) } else { write }
+    }));
     history.push(step(kind, "GET", "", None, Value::Null));
     history
 }
@@ -150,6 +153,15 @@ fn write(kind: Kind, random: &mut Random) -> Step {
         97..99 => create(kind, random),
         _ => step(kind, "GET", "", None, Value::Null),
     }
+}
+
+/// The same, of which nothing is to stay.
+fn dry(mut step: Step) -> Step {
+    if let Some(request) = &mut step.request {
+        let joint = if request.contains('?') { '&' } else { '?' };
+        *request += &format!("{joint}dryRun=All");
+    }
+    step
 }
 
 fn step(kind: Kind, method: &str, rest: &str, content_type: Option<&str>, body: Value) -> Step {

@@ -13,24 +13,37 @@ use windlass_tests::{until, wait};
 
 use super::{
     Churn,
-    wanted::{PROCESSES, VERSION, Workload},
+    wanted::{DEVICES, Kind, PROCESSES, VERSION, Workload},
 };
-use crate::{machine, objects};
+use crate::{
+    machine::{self, Process},
+    objects,
+};
 
 /// Long enough for a start that nobody wanted to show.
 const STAYS: Duration = Duration::from_secs(3);
 
+/// The pods by their uids, and the processes with the tokens of their runs: none is mistaken for another
+/// one that has taken its place.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    pub(super) pods: usize,
-    pub(super) processes: usize,
+    pub(super) pods: BTreeSet<String>,
+    pub(super) processes: BTreeSet<Process>,
 }
 
 impl Churn {
     /// Waits until everything is as wanted, and sees that it stays so.
     pub(super) async fn rest(&self) -> Found {
-        until("exactly what is wanted", || self.compare()).await;
+        let found = until("exactly what is wanted", || self.compare()).await;
         wait::pass(STAYS).await;
-        self.compare().await.unwrap_or_else(|seen| panic!("it did not stay at rest: {seen}"))
+        let pods = self.pods().await.iter().filter_map(ResourceExt::uid).collect();
+        let still = Found { pods, processes: self.processes().into_iter().collect() };
+        assert_eq!(still, found, "it did not stay at rest");
+        // A busy machine may leave probes without an answer for a moment: that is neither a start nor
+        // an end.
+        until("all of it to be ready still", || self.compare()).await;
+        self.ask_all().await;
+        found
     }
 
     async fn compare(&self) -> Result<Found, String> {
@@ -58,10 +71,11 @@ impl Churn {
                 fs::read_to_string(state.join("pods").join(uid).join("run.json")).ok()
             })
             .collect();
+        // Nothing is contained everywhere.
         if let Some(stray) = processes.iter().find(|process| !known.contains(&process.token)) {
             return Err(format!("no record names {stray:?}"));
         }
-        Ok(Found { pods: pods.len(), processes: processes.len() })
+        Ok(Found { pods: uids, processes: processes.into_iter().collect() })
     }
 
     /// Each has its number of pods, all of the newest version and ready, and there are no others.
@@ -82,7 +96,23 @@ impl Churn {
                 return Err(format!("{name} has {count} pods: {workload:?}"));
             }
         }
-        Ok(())
+        self.compare_devices(pods)
+    }
+
+    /// As many have theirs as there are, whoever it is; the others wait for them.
+    fn compare_devices(&self, pods: &[Pod]) -> Result<(), String> {
+        let asking = self.wanted.workloads.iter().filter(|(_, one)| one.kind == Kind::Device);
+        let asking: BTreeMap<&String, u64> =
+            asking.map(|(name, workload)| (name, workload.replicas)).collect();
+        let has = |pod: &&Pod| pod.labels().get("app").is_some_and(|app| asking.contains_key(app));
+        let statuses =
+            pods.iter().filter(has).map(|pod| serde_json::to_value(&pod.status).unwrap());
+        let count = statuses.filter(is_ready).count() as u64;
+        let wanted = asking.values().sum::<u64>().min(DEVICES);
+        match count == wanted {
+            true => Ok(()),
+            false => Err(format!("{count} pods have devices, not {wanted}: {asking:?}")),
+        }
     }
 
     fn compare_jobs(&self, jobs: &[Job]) -> Result<(), String> {
@@ -137,7 +167,11 @@ fn check(pod: &Pod, workload: &Workload) -> Result<(), String> {
     let has = |phase: &str| status["phase"] == phase;
     let fine = match workload.kind {
         kind if kind.is_job() => return told(has("Succeeded") || has("Failed"), &status),
-        kind if kind.is_hopeless() => has("Pending") || has("Running"),
+        kind if kind.is_hopeless() => (has("Pending") || has("Running")) && !is_ready(&status),
+        Kind::Device if has("Pending") => {
+            let said = status["conditions"].to_string();
+            said.contains("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")
+        }
         _ => has("Running") && is_ready(&status),
     };
     told(fine, &status)?;
@@ -154,7 +188,7 @@ fn told(fine: bool, seen: &Value) -> Result<(), String> {
     if fine { Ok(()) } else { Err(seen.to_string()) }
 }
 
-fn is_ready(status: &Value) -> bool {
+pub(super) fn is_ready(status: &Value) -> bool {
     let conditions = status["conditions"].as_array().map_or(&[][..], Vec::as_slice);
     conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "True")
 }
@@ -174,5 +208,6 @@ fn wanted_processes(pods: &[Pod]) -> BTreeMap<String, usize> {
 
 async fn jobs(client: &Client) -> Vec<Job> {
     let jobs: Api<Job> = Api::default_namespaced(client.clone());
-    jobs.list(&ListParams::default()).await.unwrap().items
+    let everything = ListParams::default();
+    objects::answer(|| jobs.list(&everything)).await.unwrap().items
 }

@@ -8,16 +8,20 @@ use kube::{
     api::{DeleteParams, ListParams},
 };
 use rustix::process::{Pid, Signal, kill_process};
+use windlass_tests::wait;
 
 use super::{
     Churn,
     random::Random,
-    wanted::{Kind, Wanted, Workload},
+    wanted::{FLAGS, Kind, LASTING, Wanted, Workload},
 };
-use crate::{machine::Process, objects};
+use crate::{
+    machine::{self, Process},
+    objects,
+};
 
 /// So many workloads at a time.
-const MOST: usize = 7;
+const MOST: usize = 8;
 /// A container that has failed more often waits long before its next start.
 const MOST_RESTARTS: i32 = 2;
 
@@ -38,7 +42,9 @@ pub(super) enum Step {
 impl Step {
     pub(super) fn choose(random: &mut Random, wanted: &Wanted) -> Self {
         let names: Vec<&String> = wanted.workloads.keys().collect();
-        let any = |random: &mut Random| random.one(&names).map(|name| (*name).clone());
+        let passing: Vec<&String> =
+            names.iter().filter(|name| **name != LASTING).copied().collect();
+        let any = |random: &mut Random| random.one(&passing).map(|name| (*name).clone());
         let running: Vec<&String> =
             names.iter().filter(|name| !wanted.workloads[**name].kind.is_job()).copied().collect();
         let lasting = |random: &mut Random| random.one(&running).map(|name| (*name).clone());
@@ -87,9 +93,8 @@ impl Churn {
             }
             Step::Scale(name, replicas) => {
                 let workload = self.wanted.workloads.get_mut(&name).unwrap();
-                // Our services have no pause.
-                let least = u64::from(workload.kind == Kind::Service);
-                workload.replicas = replicas.max(least);
+                let fewest = if name == LASTING { 1 } else { workload.kind.fewest() };
+                workload.replicas = replicas.max(fewest);
                 self.apply(&name).await;
             }
             Step::Change(name) => {
@@ -102,15 +107,22 @@ impl Churn {
             Step::KillUp(count) => {
                 let victims = self.victims(count).await;
                 self.up.take().unwrap().kill();
-                kill(&victims);
-                self.up = Some(self.world.up::<&str>(&[]));
+                self.kill(&victims);
+                self.start().await;
             }
             Step::RestartUp => {
                 self.up.take().unwrap().terminate();
                 assert_eq!(self.processes(), [], "nothing runs without it");
-                self.up = Some(self.world.up::<&str>(&[]));
+                self.start().await;
             }
         }
+    }
+
+    /// Somebody else may have taken its port meanwhile, and then it has another.
+    async fn start(&mut self) {
+        let up = self.world.up(&FLAGS);
+        self.client = up.client().await;
+        self.up = Some(up);
     }
 
     async fn apply(&self, name: &str) {
@@ -128,7 +140,8 @@ impl Churn {
 
     pub(super) async fn pods(&self) -> Vec<Pod> {
         let pods: Api<Pod> = Api::default_namespaced(self.client.clone());
-        pods.list(&ListParams::default()).await.unwrap().items
+        let everything = ListParams::default();
+        objects::answer(|| pods.list(&everything)).await.unwrap().items
     }
 
     async fn delete_pod(&mut self, grace: Option<u32>) {
@@ -136,7 +149,8 @@ impl Churn {
         let Some(pod) = self.random.one(&pods) else { return };
         let pods: Api<Pod> = Api::default_namespaced(self.client.clone());
         let params = DeleteParams { grace_period_seconds: grace, ..DeleteParams::default() };
-        match pods.delete(&pod.name_any(), &params).await {
+        let name = pod.name_any();
+        match objects::answer(|| pods.delete(&name, &params)).await {
             // It was on its way out.
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             deleted => drop(deleted.unwrap()),
@@ -145,7 +159,22 @@ impl Churn {
 
     async fn kill_processes(&mut self, count: u64) {
         let victims = self.victims(count).await;
-        kill(&victims);
+        self.kill(&victims);
+    }
+
+    /// Comes back when they are gone: who is about to die still counts as one that runs.
+    fn kill(&self, victims: &[Process]) {
+        for victim in victims {
+            if let Some(pid) = Pid::from_raw(victim.pid) {
+                // It may have ended meanwhile.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        wait::blocking("end of those that were killed", || {
+            let mut left = self.processes();
+            left.retain(|process| victims.contains(process));
+            if left.is_empty() { Ok(()) } else { Err(left) }
+        });
     }
 
     /// Processes that containers consist of, of pods that have not failed often.
@@ -173,18 +202,7 @@ impl Churn {
 
 /// The node leads each container with a group of its own.
 fn is_first(process: &Process) -> bool {
-    let pid = Pid::from_raw(process.pid);
-    let group = rustix::process::getpgid(pid).ok();
     // Those that left have a session of their own as well.
-    let session = rustix::process::getsid(pid).ok();
-    group == pid && session != pid
-}
-
-fn kill(victims: &[Process]) {
-    for victim in victims {
-        if let Some(pid) = Pid::from_raw(victim.pid) {
-            // It may have ended meanwhile.
-            let _ = kill_process(pid, Signal::KILL);
-        }
-    }
+    machine::group_and_session(process.pid)
+        .is_some_and(|(group, session)| group == process.pid && session != process.pid)
 }
