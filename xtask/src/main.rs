@@ -10,21 +10,24 @@ use xtask::{
         Assets, CRD_SETS, ControlPlane, NodeAssets, Options, ensure_crds, ensure_helm,
         ensure_kserve, standing,
     },
-    demo, generate, test, tidy, types,
+    demo, fuzz, generate, test, tidy, types,
     workspace::project_root,
 };
 
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  demo [--once]              the operator at work on a real control plane; `demo --help`
+  demo [--once]              a language model served on this machine, and asked; `demo --help`
   bench converge --services N
                              how fast it is, as one line of JSON; `bench --help`
   bench up                   how soon `windlass up` answers and what it holds, likewise
   bench api                  how fast the embedded API is beside the real one; `bench api --help`
+  bench inference            how fast `windlass serve` answers; `bench inference --help`
 
   churn [--seed N] [--minutes N]
                              changes and crashes at random on a local cluster; `churn --help`
+  fuzz [TARGET] [--seconds N]
+                             what reads foreign input, fed with all sorts of it; `fuzz --help`
 
   check                      format, tidy rules, lints, generated files, dependencies
   tidy                       the tidy rules alone
@@ -69,14 +72,25 @@ fn main() -> ExitCode {
             print!("{}", bench::KIT_HELP);
             Ok(true)
         }
+        ["bench", "inference", "--help" | "-h"] => {
+            print!("{}", bench::INFERENCE_HELP);
+            Ok(true)
+        }
         ["bench", what, rest @ ..] => bench::run(what, rest),
         ["churn", "--help" | "-h"] => {
             print!("{}", churn::HELP);
             Ok(true)
         }
         ["churn", rest @ ..] => churn::run(rest),
-        ["demo"] => demo::run(false),
-        ["demo", "--once"] => demo::run(true),
+        ["fuzz", "--help" | "-h"] => {
+            print!("{}", fuzz::HELP);
+            Ok(true)
+        }
+        ["fuzz", rest @ ..] => fuzz::run(rest),
+        ["demo", rest @ ..] => match demo::run(rest) {
+            Some(outcome) => outcome,
+            None => return usage(),
+        },
         ["check"] => check::run().map(|()| true),
         ["tidy"] => tidy::check(&project_root()).map(|()| true),
         ["generate"] => generate::write().map(|()| true),

@@ -24,7 +24,6 @@ const ACCOUNT: &str = "windlass";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Profile {
     Debug,
-    #[cfg(feature = "bench")]
     Release,
 }
 
@@ -35,7 +34,6 @@ pub(crate) fn build(profile: Profile) -> Result<PathBuf> {
     }
     let (folder, flags): (_, &[&str]) = match profile {
         Profile::Debug => ("debug", &[]),
-        #[cfg(feature = "bench")]
         Profile::Release => ("release", &["--release"]),
     };
     let status = cargo()

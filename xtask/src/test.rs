@@ -10,12 +10,19 @@ mod junit;
 mod nextest;
 mod report;
 
-use std::{env, fs, path::PathBuf, process::Command};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::{
-    cluster::{Assets, ControlPlane, NodeAssets, Options, ensure_crds, ensure_helm, ensure_kserve},
+    cluster::{
+        Assets, ControlPlane, NodeAssets, Options, apply_own_crds, ensure_crds, ensure_helm,
+        ensure_kserve,
+    },
     scratch::Folder,
     tidy::{File, tracked_files},
     workspace::{build, project_root, target_folder},
@@ -25,6 +32,9 @@ use report::{Counts, Report, Tier};
 /// CRDs every scenario may rely on; others are applied by the tests that are about them.
 const SHARED_CRDS: [&str; 5] =
     ["gateway-api", "inference-extension", "istio", "kserve", "prometheus-operator"];
+
+/// Whoever has more has them all above.
+const MOST_FAILURES: usize = 10;
 
 /// Whether `WINDLASS_REQUIRE`, a list with commas, names this tier.
 pub fn required(tier: &str) -> bool {
@@ -36,7 +46,7 @@ pub fn required(tier: &str) -> bool {
 pub fn run(arguments: &[String]) -> Result<bool> {
     let nextest = nextest::find_or_install()?;
     let binary = build()?;
-    let real_api = RealApi::start();
+    let real_api = RealApi::start(&binary);
     let folder = Folder::new("test")?;
     let notes = folder.path().join("notes");
     let mut environment = vec![("WINDLASS_BIN", binary), ("WINDLASS_TEST_NOTES", notes.clone())];
@@ -65,6 +75,10 @@ pub fn run(arguments: &[String]) -> Result<bool> {
     } else if has_doc_tests(&tracked_files(&project_root())?) {
         report.add(Tier::Pure, doc_tests()?);
     }
+    // At the end, where one looks first: nextest has told of them in the middle of all others.
+    for failure in outcome.failures.iter().take(MOST_FAILURES) {
+        println!("failed: {failure}");
+    }
     print!("{report}");
     Ok(outcome.passed && report.total().failed == 0)
 }
@@ -76,7 +90,7 @@ struct RealApi {
 }
 
 impl RealApi {
-    fn start() -> Result<RealApi> {
+    fn start(binary: &Path) -> Result<RealApi> {
         let assets = Assets::ensure()?;
         ensure_crds(&SHARED_CRDS)?;
         // Only the tests of the chart, of the demo and of KServe need these, and say so if they cannot
@@ -89,6 +103,8 @@ impl RealApi {
         let options = Options { audit_log: true, ..Options::in_dir(&dir) };
         let plane = ControlPlane::start(&assets, options)?;
         plane.apply_crds(&SHARED_CRDS)?;
+        // Once for all: hundreds of tests that each apply them would spend most of their time on it.
+        apply_own_crds(&assets, &plane.kubeconfig(), &definitions(binary)?)?;
         Ok(RealApi { plane, dir })
     }
 
@@ -109,6 +125,14 @@ impl RealApi {
         fs::remove_dir_all(&self.dir)
             .with_context(|| format!("cannot remove {}", self.dir.display()))
     }
+}
+
+/// Our own CRDs, as the program prints them.
+fn definitions(binary: &Path) -> Result<String> {
+    let output = Command::new(binary).arg("crds").stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot run {}", binary.display()))?;
+    ensure!(output.status.success(), "cannot print the CRDs: {}", output.status);
+    String::from_utf8(output.stdout).context("cannot read the CRDs")
 }
 
 /// Whether a library has an example that would be compiled. Asking costs nothing; running the
@@ -139,7 +163,7 @@ fn doc_tests() -> Result<Counts> {
     let output = Command::new("cargo")
         .args(["test", "--quiet", "--doc", "--workspace", "--locked", "--no-fail-fast"])
         .current_dir(project_root())
-        .stderr(std::process::Stdio::inherit())
+        .stderr(Stdio::inherit())
         .output()
         .context("cannot run `cargo test --doc`")?;
     let text = String::from_utf8_lossy(&output.stdout);

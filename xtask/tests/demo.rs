@@ -1,4 +1,4 @@
-//! The README's first command, run to its end. Tier "real API".
+//! The demo on a control plane, run to its end. Tier "real API".
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -38,12 +38,12 @@ fn processes_with(text: &str) -> usize {
 }
 
 #[test]
-fn the_demo_shows_ready_examples_and_leaves_nothing_behind() {
+fn the_demo_on_a_cluster_shows_ready_examples_and_leaves_nothing_behind() {
     if !can_run() {
         return;
     }
     let mut demo = Command::new(env!("CARGO_BIN_EXE_xtask"))
-        .arg("demo")
+        .args(["demo", "--cluster"])
         .env("WINDLASS_BIN", binary().unwrap())
         .stdout(Stdio::piped())
         .spawn()

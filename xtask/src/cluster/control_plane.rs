@@ -288,8 +288,12 @@ pub(super) fn kubectl(assets: &Assets, kubeconfig: &Path) -> Command {
 
 /// Hands the text to `kubectl apply`.
 pub(super) fn apply_text(mut kubectl: Command, what: &str, text: &str) -> Result<()> {
+    hand_over(kubectl.args(["apply", "--server-side", "-f", "-"]), what, text)
+}
+
+/// Runs kubectl with the text as its input.
+pub(super) fn hand_over(kubectl: &mut Command, what: &str, text: &str) -> Result<()> {
     let mut child = kubectl
-        .args(["apply", "--server-side", "-f", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -322,7 +326,7 @@ impl Ports {
 /// connections: one of those could take the API server's port while it is down for a restart.
 pub(crate) fn free_port() -> Result<u16> {
     const FIRST: u16 = 12_000;
-    const COUNT: u16 = 20_000;
+    const COUNT: u16 = 8_000;
     for _ in 0..100 {
         let port = FIRST + u16::from_le_bytes(keys::random()?) % COUNT;
         if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {

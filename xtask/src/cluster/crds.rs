@@ -8,7 +8,12 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::{Assets, assets::KSERVE_VERSION, build, control_plane::kubectl};
+use super::{
+    Assets,
+    assets::KSERVE_VERSION,
+    build,
+    control_plane::{hand_over, kubectl},
+};
 use crate::cache;
 
 struct Set {
@@ -91,6 +96,21 @@ pub fn apply_crds(assets: &Assets, kubeconfig: &Path, names: &[&str]) -> Result<
         }
     }
     Ok(())
+}
+
+/// The same for CRDs that are at hand as text. Only they are waited for: it takes kubectl seconds to
+/// see that those of others are still there.
+pub fn apply_own_crds(assets: &Assets, kubeconfig: &Path, text: &str) -> Result<()> {
+    let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+    hand_over(kubectl(assets, kubeconfig).args(apply), "our CRDs", text)?;
+    let wait = ["wait", "--for=condition=Established", "--timeout=60s", "-f", "-"];
+    loop {
+        match hand_over(kubectl(assets, kubeconfig).args(wait), "our CRDs", text) {
+            // One that has no status at all yet is an error to `kubectl wait`.
+            Err(error) if format!("{error:#}").contains("accessor error") => {}
+            outcome => return outcome,
+        }
+    }
 }
 
 fn set(name: &str) -> Result<&'static Set> {

@@ -29,6 +29,7 @@ pub(super) struct Nextest {
 pub(super) struct Outcome {
     pub(super) passed: bool,
     pub(super) suites: Vec<Suite>,
+    pub(super) failures: Vec<String>,
 }
 
 /// The user's own nextest, or one of ours in the cache, which is built the first time.
@@ -103,7 +104,8 @@ impl Nextest {
         if suites.is_empty() {
             bail!("cannot count the tests: cargo-nextest ran none ({status})");
         }
-        Ok(Outcome { passed: status.success(), suites })
+        let failures = junit::failures(&report);
+        Ok(Outcome { passed: status.success(), suites, failures })
     }
 
     /// How many tests of the tier there are.

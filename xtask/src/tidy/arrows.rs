@@ -5,13 +5,14 @@ use serde_json::Value;
 use super::Finding;
 
 /// Each crate of ours with those it may use. A new crate is added here with its arrows.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("windlass-api", &[]),
     ("windlass-engine", &[]),
     ("windlass-domains", &["windlass-api", "windlass-engine"]),
     ("windlass-local", &[]),
     ("windlass-routing", &[]),
     ("windlass-kit", &[]),
+    ("windlass-inference", &[]),
     (
         "windlass",
         &[
@@ -21,6 +22,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
             "windlass-local",
             "windlass-routing",
             "windlass-kit",
+            "windlass-inference",
         ],
     ),
     (

@@ -63,7 +63,8 @@ impl Board {
     }
 }
 
-/// From each acknowledged write until the last watcher had it; nothing if that was before.
+/// From the sending of each write until the last watcher had it. Not from its answer, which may come
+/// later than the news of it.
 pub(super) async fn measure(
     client: &Client,
     kind: &Kind,
@@ -78,12 +79,12 @@ pub(super) async fn measure(
     let mut times = Vec::new();
     for mark in 1..=WARM_UP + arguments.samples {
         let request = kind.mark(namespace, 0, mark)?;
+        let sent = Instant::now();
         client.request_text(request).await.context("cannot write for the watchers")?;
-        let acknowledged = Instant::now();
         let last = timeout(PATIENCE, board.last(mark, arguments.watchers)).await;
         let Ok(last) = last else { bail!("a watcher did not see a write within {PATIENCE:?}") };
         if mark > WARM_UP {
-            times.push(last.saturating_duration_since(acknowledged));
+            times.push(last.duration_since(sent));
         }
     }
     Ok(times)

@@ -11,7 +11,10 @@ use kube::Client;
 
 use super::objects;
 use crate::{
-    bench::{operator::cpu_of, site},
+    bench::{
+        operator::{Memory, cpu_of, memory_of},
+        site,
+    },
     cluster::{Assets, ControlPlane, Lifetime, Options, Process, wait_until},
     program::Profile,
     workspace::{cargo, project_root, target_folder},
@@ -97,7 +100,7 @@ impl Server {
 
     /// Bytes in memory now, of all its processes.
     pub(super) fn memory(&self) -> Option<u64> {
-        self.processes().into_iter().map(resident).sum()
+        self.processes().into_iter().map(|process| memory_of(process, Memory::Now)).sum()
     }
 
     pub(super) fn cpu(&self) -> Duration {
@@ -105,25 +108,16 @@ impl Server {
     }
 }
 
-fn resident(process: u32) -> Option<u64> {
-    parse_resident(&fs::read_to_string(format!("/proc/{process}/status")).ok()?)
-}
-
-/// See proc_pid_status(5).
-fn parse_resident(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
-}
-
 /// The embedded API server as a program of its own.
 pub(super) fn build(profile: Profile) -> Result<PathBuf> {
     let (folder, flags): (_, &[&str]) = match profile {
-        Profile::Debug => ("debug", &[]),
-        Profile::Release => ("release", &["--release"]),
+        // Not of its package alone: features would come out otherwise than for the tests, and
+        // everything below would be compiled a second time.
+        Profile::Debug => ("debug", &["--workspace"]),
+        Profile::Release => ("release", &["--package", "windlass-local", "--release"]),
     };
     let status = cargo()
-        .args(["build", "--locked", "--package", "windlass-local", "--example", "serve"])
+        .args(["build", "--locked", "--example", "serve"])
         .args(flags)
         .current_dir(project_root())
         .status()
@@ -132,16 +126,4 @@ pub(super) fn build(profile: Profile) -> Result<PathBuf> {
         bail!("cannot build the embedded API server ({status})");
     }
     Ok(target_folder()?.join(folder).join("examples/serve"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_is_read_in_bytes() {
-        let status = "Name:\tx\nVmHWM:\t 2000 kB\nVmRSS:\t  1500 kB\n";
-        assert_eq!(parse_resident(status), Some(1_536_000));
-        assert_eq!(parse_resident("Name:\tx\n"), None);
-    }
 }

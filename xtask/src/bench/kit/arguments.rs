@@ -9,12 +9,23 @@ pub(in crate::bench) struct Arguments {
     pub(in crate::bench) megabytes: u32,
     pub(in crate::bench) files: u32,
     pub(in crate::bench) rounds: u32,
+    /// Files of 4 KiB that are one layer.
+    pub(in crate::bench) small_files: u32,
+    /// Of text, in millions of bytes.
+    pub(in crate::bench) text_megabytes: u32,
     pub(in crate::bench) debug: bool,
 }
 
 impl Arguments {
     pub(in crate::bench) fn parse(arguments: &[&str]) -> Result<Self, String> {
-        let mut parsed = Self { megabytes: 2000, files: 4, rounds: 3, debug: false };
+        let mut parsed = Self {
+            megabytes: 2000,
+            files: 4,
+            rounds: 3,
+            small_files: 50_000,
+            text_megabytes: 1000,
+            debug: false,
+        };
         let mut rest = arguments.iter();
         while let Some(&flag) = rest.next() {
             if flag == "--debug" {
@@ -25,6 +36,8 @@ impl Arguments {
                 "--megabytes" => &mut parsed.megabytes,
                 "--files" => &mut parsed.files,
                 "--rounds" => &mut parsed.rounds,
+                "--small-files" => &mut parsed.small_files,
+                "--text-megabytes" => &mut parsed.text_megabytes,
                 _ => return Err(format!("cannot understand {flag:?}")),
             };
             let value = rest.next().ok_or_else(|| format!("{flag} needs a value after it"))?;

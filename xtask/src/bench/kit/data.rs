@@ -45,6 +45,60 @@ impl Model {
     }
 }
 
+const SMALL: usize = 4096;
+/// As many as fit into one folder without being slow to find.
+const TOGETHER: u32 = 1000;
+
+/// Many files that are one layer.
+pub(super) fn small(folder: &Path, files: u32) -> Result<()> {
+    let mut random = Random(0x2545_F491_4F6C_DD1D);
+    let mut write = || -> std::io::Result<()> {
+        for at in 0..files {
+            let place = folder.join(format!("data/{}", at / TOGETHER));
+            if at % TOGETHER == 0 {
+                fs::create_dir_all(&place)?;
+            }
+            let words = (0..SMALL / 8).flat_map(|_| random.next().to_le_bytes());
+            fs::write(place.join(format!("{at}.bin")), words.collect::<Vec<u8>>())?;
+        }
+        fs::write(folder.join("Kitfile"), "manifestVersion: 1.0.0\ndatasets:\n  - path: data\n")?;
+        File::open(folder)?.sync_all()
+    };
+    write().with_context(|| format!("cannot fill {}", folder.display()))
+}
+
+const WORDS: [&str; 16] = [
+    "weights", "of", "the", "model", "are", "read", "in", "blocks", "and", "hashed", "while", "a",
+    "registry", "takes", "layers", "slowly",
+];
+
+/// Lines of words and numbers, which shrink about as much as other text.
+pub(super) fn text(folder: &Path, megabytes: u32) -> Result<()> {
+    let write = || -> std::io::Result<()> {
+        fs::create_dir(folder)?;
+        let mut random = Random(0x1234_5678_9ABC_DEF1);
+        let mut file = BufWriter::with_capacity(BLOCK, File::create(folder.join("corpus.txt"))?);
+        let (mut left, mut line) = (u64::from(megabytes) * 1_000_000, String::new());
+        while left > 0 {
+            line.clear();
+            for _ in 0..8 {
+                let word = random.next();
+                let _ = write!(line, "{} {:x} ", WORDS[(word & 15) as usize], word >> 52);
+            }
+            line.push('\n');
+            let part = line.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            file.write_all(&line.as_bytes()[..part])?;
+            left -= part as u64;
+        }
+        fs::write(
+            folder.join("Kitfile"),
+            "manifestVersion: 1.0.0\ndatasets:\n  - path: corpus.txt\n",
+        )?;
+        file.into_inner()?.sync_all()
+    };
+    write().with_context(|| format!("cannot fill {}", folder.display()))
+}
+
 fn fill(file: &Path, bytes: u64, random: &mut Random) -> std::io::Result<()> {
     let mut file = BufWriter::with_capacity(BLOCK, File::create(file)?);
     let mut left = bytes;
@@ -73,6 +127,18 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn small_files_and_text_are_as_many_and_as_large_as_asked_for() {
+        let folder = std::env::temp_dir().join(format!("xtask-other-{}", std::process::id()));
+        small(&folder.join("small"), 1001).unwrap();
+        text(&folder.join("text"), 1).unwrap();
+        let last = fs::metadata(folder.join("small/data/1/1000.bin")).unwrap().len();
+        let first = fs::read_dir(folder.join("small/data/0")).unwrap().count();
+        let written = fs::read_to_string(folder.join("text/corpus.txt")).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!((first, last, written.len()), (1000, 4096, 1_000_000));
+    }
 
     #[test]
     fn all_files_are_of_the_model_and_have_their_size() {

@@ -24,15 +24,7 @@ pub(super) struct Limits {
 impl Limits {
     pub(super) fn measure(model: &Model, scratch: &Path) -> Result<Self> {
         fs::create_dir(scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
-        let hash = timed(model, |file| {
-            let mut hash = Sha256::new();
-            blocks(file, |block| {
-                hash.update(block);
-                Ok(())
-            })?;
-            std::hint::black_box(hash.finalize());
-            Ok(())
-        })?;
+        let hash = hash(model)?;
         let copy = timed(model, |file| {
             let mut to = File::create(scratch.join(file.file_name().unwrap_or_default()))?;
             blocks(file, |block| to.write_all(block))?;
@@ -44,6 +36,18 @@ impl Limits {
     }
 }
 
+pub(super) fn hash(model: &Model) -> Result<Duration> {
+    timed(model, |file| {
+        let mut hash = Sha256::new();
+        blocks(file, |block| {
+            hash.update(block);
+            Ok(())
+        })?;
+        std::hint::black_box(hash.finalize());
+        Ok(())
+    })
+}
+
 fn timed(model: &Model, mut work: impl FnMut(&Path) -> std::io::Result<()>) -> Result<Duration> {
     let start = Instant::now();
     for file in &model.files {
@@ -53,7 +57,10 @@ fn timed(model: &Model, mut work: impl FnMut(&Path) -> std::io::Result<()>) -> R
 }
 
 /// Not [`std::io::copy`]: the kernel might share the blocks instead of copying them.
-fn blocks(file: &Path, mut take: impl FnMut(&[u8]) -> std::io::Result<()>) -> std::io::Result<()> {
+pub(super) fn blocks(
+    file: &Path,
+    mut take: impl FnMut(&[u8]) -> std::io::Result<()>,
+) -> std::io::Result<()> {
     let mut file = File::open(file)?;
     let mut buffer = vec![0; BLOCK];
     loop {
